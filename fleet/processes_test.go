@@ -88,18 +88,18 @@ type process struct {
 	lines *bufio.Scanner
 }
 
-func start(t testing.TB, folder, part string) *process {
-	t.Helper()
-	cmd := exec.CommandContext(t.Context(), os.Args[0])
+func start(tb testing.TB, folder, part string) *process {
+	tb.Helper()
+	cmd := exec.CommandContext(tb.Context(), os.Args[0])
 	cmd.Env = append(os.Environ(), "VRAM_FLEET_PART="+part, "VRAM_FLEET_FOLDER="+folder)
 	cmd.Stderr = os.Stderr
 	_, err := cmd.StdinPipe() // it is open as long as the tests run
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	out, err := cmd.StdoutPipe()
-	require.NoError(t, err)
-	require.NoError(t, cmd.Start())
-	p := &process{t, cmd, bufio.NewScanner(out)}
-	t.Cleanup(p.kill)
+	require.NoError(tb, err)
+	require.NoError(tb, cmd.Start())
+	p := &process{tb, cmd, bufio.NewScanner(out)}
+	tb.Cleanup(p.kill)
 	return p
 }
 

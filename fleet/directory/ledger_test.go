@@ -41,6 +41,7 @@ func put(key, text string, lease int64, compares ...ledger.Compare) ledger.Trans
 // The ledger keeps the promises of every ledger.
 func TestPromises(t *testing.T) {
 	ledgertest.Run(t, func(t *testing.T) ledgertest.Books {
+		t.Helper()
 		path := t.TempDir()
 		return func() fleet.Ledger {
 			l, err := Open(path)

@@ -51,7 +51,7 @@ func (l *Ledger) Lease(ctx context.Context, ttl time.Duration) (fleet.Lease, err
 	over := l.running.Err() != nil
 	if !over {
 		l.leases[e] = true
-		l.tasks.Go(func() { //nolint:contextcheck // a lease outlives the call
+		l.tasks.Go(func() {
 			defer close(e.done)
 			keep(renewing, sent, time.Duration(granted.TTL)*time.Second, e.renew)
 			l.forget(e)
@@ -60,7 +60,7 @@ func (l *Ledger) Lease(ctx context.Context, ttl time.Duration) (fleet.Lease, err
 	l.lock.Unlock()
 	if over {
 		close(e.done)
-		return nil, errors.Join(ledger.ErrClosed, e.Close()) //nolint:contextcheck // it has no context
+		return nil, errors.Join(ledger.ErrClosed, e.Close()) //nolint:contextcheck // Close has no context
 	}
 	return e, nil
 }

@@ -124,10 +124,10 @@ func open(ctx context.Context, c Config, callTime time.Duration) (*Ledger, error
 	l.running, l.stop = context.WithCancel(context.WithoutCancel(ctx))
 	first, err := call(ctx, l, l.probe)
 	if err != nil {
-		return nil, errors.Join(err, l.Close())
+		return nil, errors.Join(err, l.Close()) //nolint:contextcheck // Close has no context
 	}
 	l.newest = first.Header.Revision
-	l.tasks.Go(l.watch) //nolint:contextcheck // it runs until Close
+	l.tasks.Go(l.watch)
 	return l, nil
 }
 
@@ -144,7 +144,7 @@ func call[T any](ctx context.Context, l *Ledger, do func(context.Context) (T, er
 	}
 	timed, cancel := context.WithTimeout(ctx, l.callTime)
 	defer cancel()
-	defer context.AfterFunc(l.running, cancel)()
+	defer context.AfterFunc(l.running, cancel)() //nolint:contextcheck // the end of the ledger ends the call, too
 	answer, err = do(timed)
 	switch {
 	case err == nil:

@@ -26,6 +26,7 @@ func TestOneServer(t *testing.T) {
 	c := start(t, 1)
 	t.Run("promises", func(t *testing.T) {
 		ledgertest.Run(t, func(t *testing.T) ledgertest.Books {
+			t.Helper()
 			prefix := rand.Text()
 			return func() fleet.Ledger {
 				l, err := Open(t.Context(), c.config("m0", prefix))

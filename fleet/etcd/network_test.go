@@ -24,10 +24,10 @@ type network struct {
 	open    map[net.Conn]string // the origin of each
 }
 
-func newNetwork(t testing.TB) *network {
-	t.Helper()
+func newNetwork(tb testing.TB) *network {
+	tb.Helper()
 	n := &network{cut: map[string]bool{}, changed: make(chan struct{}), open: map[net.Conn]string{}}
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		n.lock.Lock()
 		defer n.lock.Unlock()
 		n.over = true
@@ -74,11 +74,11 @@ func (n *network) passes(from, to string) bool {
 
 // relay serves connections to an address of a server, and returns the address that reaches it through the network. They come from one
 // origin; "": each names its own, as the server's name that its TLS asks for.
-func (n *network) relay(t testing.TB, from, to, address string) string {
-	t.Helper()
+func (n *network) relay(tb testing.TB, from, to, address string) string {
+	tb.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = listener.Close() })
+	require.NoError(tb, err)
+	tb.Cleanup(func() { _ = listener.Close() })
 	go func() {
 		for {
 			c, err := listener.Accept()

@@ -104,14 +104,14 @@ type server struct {
 }
 
 // start starts the servers s0, s1 and so on.
-func start(t testing.TB, servers int) *cluster {
-	t.Helper()
-	c := &cluster{network: newNetwork(t), t: t, certificates: newCertificates(t), endpoints: map[string][]string{}}
+func start(tb testing.TB, servers int) *cluster {
+	tb.Helper()
+	c := &cluster{network: newNetwork(tb), t: tb, certificates: newCertificates(tb), endpoints: map[string][]string{}}
 	var urls []string
 	for i := range servers {
-		s := &server{config: serverConfig{Name: fmt.Sprint("s", i), Folder: t.TempDir(), Certificates: c.certificates.folder, Client: address(t), Peer: address(t)}}
-		s.config.ClientURL = c.relay(t, "outside", s.config.Name, s.config.Client)
-		urls = append(urls, s.config.Name+"=https://"+c.relay(t, "", s.config.Name, s.config.Peer))
+		s := &server{config: serverConfig{Name: fmt.Sprint("s", i), Folder: tb.TempDir(), Certificates: c.certificates.folder, Client: address(tb), Peer: address(tb)}}
+		s.config.ClientURL = c.relay(tb, "outside", s.config.Name, s.config.Client)
+		urls = append(urls, s.config.Name+"=https://"+c.relay(tb, "", s.config.Name, s.config.Peer))
 		c.servers = append(c.servers, s)
 	}
 	var ready []func()
@@ -126,15 +126,15 @@ func start(t testing.TB, servers int) *cluster {
 }
 
 // address keeps an address of this host free for a server.
-func address(t testing.TB) string {
-	t.Helper()
+func address(tb testing.TB) string {
+	tb.Helper()
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = unix.Close(fd) })
-	require.NoError(t, unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEPORT, 1))
-	require.NoError(t, unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}))
+	require.NoError(tb, err)
+	tb.Cleanup(func() { _ = unix.Close(fd) })
+	require.NoError(tb, unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEPORT, 1))
+	require.NoError(tb, unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}))
 	name, err := unix.Getsockname(fd)
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	return fmt.Sprint("127.0.0.1:", name.(*unix.SockaddrInet4).Port)
 }
 
@@ -204,10 +204,10 @@ func (c *cluster) leader(client *clientv3.Client) *server {
 }
 
 // timed returns a context for something that must not take long: a minute is a failure.
-func timed(t testing.TB) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	t.Cleanup(cancel)
+func timed(tb testing.TB) context.Context {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(tb.Context(), time.Minute)
+	tb.Cleanup(cancel)
 	return ctx
 }
 
@@ -218,45 +218,45 @@ type certificates struct {
 	key    *ecdsa.PrivateKey
 }
 
-func newCertificates(t testing.TB) certificates {
-	t.Helper()
-	c := certificates{folder: t.TempDir()}
-	c.root, c.key, _ = issue(t, &x509.Certificate{IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}, nil, nil)
+func newCertificates(tb testing.TB) certificates {
+	tb.Helper()
+	c := certificates{folder: tb.TempDir()}
+	c.root, c.key, _ = issue(tb, &x509.Certificate{IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}, nil, nil)
 	names := []string{"s0", "s1", "s2"} // a server that connects to another asks for its own name
-	leaf, key, _ := issue(t, &x509.Certificate{DNSNames: names, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}, c.root, c.key)
+	leaf, key, _ := issue(tb, &x509.Certificate{DNSNames: names, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}, c.root, c.key)
 	private, err := x509.MarshalECPrivateKey(key)
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	for name, block := range map[string]pem.Block{
 		"ca.crt": {Type: "CERTIFICATE", Bytes: c.root.Raw}, "server.crt": {Type: "CERTIFICATE", Bytes: leaf.Raw}, "server.key": {Type: "EC PRIVATE KEY", Bytes: private},
 	} {
-		require.NoError(t, os.WriteFile(filepath.Join(c.folder, name), pem.EncodeToMemory(&block), 0o600))
+		require.NoError(tb, os.WriteFile(filepath.Join(c.folder, name), pem.EncodeToMemory(&block), 0o600))
 	}
 	return c
 }
 
 // issue makes a certificate; without a parent it signs itself.
-func issue(t testing.TB, c, parent *x509.Certificate, signer *ecdsa.PrivateKey) (*x509.Certificate, *ecdsa.PrivateKey, tls.Certificate) {
-	t.Helper()
+func issue(tb testing.TB, c, parent *x509.Certificate, signer *ecdsa.PrivateKey) (*x509.Certificate, *ecdsa.PrivateKey, tls.Certificate) {
+	tb.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	if parent == nil {
 		parent, signer = c, key
 	}
 	c.SerialNumber, err = rand.Int(rand.Reader, big.NewInt(1<<62))
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	c.NotBefore, c.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
 	c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
 	raw, err := x509.CreateCertificate(rand.Reader, c, parent, &key.PublicKey, signer)
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	made, err := x509.ParseCertificate(raw)
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	return made, key, tls.Certificate{Certificate: [][]byte{raw}, PrivateKey: key}
 }
 
 // of returns the TLS of a client.
-func (c certificates) of(t testing.TB) *tls.Config {
-	t.Helper()
-	_, _, own := issue(t, &x509.Certificate{}, c.root, c.key)
+func (c certificates) of(tb testing.TB) *tls.Config {
+	tb.Helper()
+	_, _, own := issue(tb, &x509.Certificate{}, c.root, c.key)
 	roots := x509.NewCertPool()
 	roots.AddCert(c.root)
 	return &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{own}}

@@ -59,6 +59,7 @@ func read(t *testing.T, l fleet.Ledger) ledger.Snapshot {
 
 // Transactions compare and change keys, whole or not at all, and two opened ledgers see the same.
 func transactions(t *testing.T, open Books) {
+	t.Helper()
 	a, b := open(), open()
 	ctx := t.Context()
 	first, err := a.Commit(ctx, put("k/a", "1", 0, ledger.Compare{Key: "k/a"}))
@@ -85,6 +86,7 @@ func transactions(t *testing.T, open Books) {
 
 // A compare with a prefix looks at the pairs that there are, and at no other keys.
 func prefixes(t *testing.T, open Books) {
+	t.Helper()
 	a := open()
 	ctx := t.Context()
 	first, err := a.Commit(ctx, put("k/a", "1", 0, ledger.Compare{Key: "k/", Prefix: true}))
@@ -105,6 +107,7 @@ func prefixes(t *testing.T, open Books) {
 
 // The pairs of a lease end with it in one revision, and none is put under it later.
 func leases(t *testing.T, open Books) {
+	t.Helper()
 	a, b := open(), open()
 	ctx := t.Context()
 	e, other := newLease(t, a), newLease(t, b)
@@ -135,6 +138,7 @@ func leases(t *testing.T, open Books) {
 
 // Close ends the leases and every call.
 func closes(t *testing.T, open Books) {
+	t.Helper()
 	a, b := open(), open()
 	ctx := t.Context()
 	e := newLease(t, a)
@@ -176,6 +180,7 @@ func closes(t *testing.T, open Books) {
 
 // A wait returns when there is a later revision: of a transaction, and of the end of a lease.
 func waits(t *testing.T, open Books) {
+	t.Helper()
 	a, b := open(), open()
 	ctx := t.Context()
 	e := newLease(t, a)
@@ -200,12 +205,13 @@ func waits(t *testing.T, open Books) {
 // A snapshot is of one revision: two pairs that each transaction writes alike are alike. It is no older than the last transaction of its
 // caller.
 func snapshots(t *testing.T, open Books) {
+	t.Helper()
 	const writes = 100
 	a, b := open(), open()
 	var group sync.WaitGroup
 	group.Go(func() {
 		for i := range writes {
-			text := []byte(fmt.Sprint(i))
+			text := fmt.Append(nil, i)
 			at, err := a.Commit(t.Context(), ledger.Transaction{Put: []ledger.Put{{Key: "x", Value: text}, {Key: "y", Value: text}}})
 			if !assert.NoError(t, err) {
 				return
@@ -234,6 +240,7 @@ func snapshots(t *testing.T, open Books) {
 
 // Goroutines of several ledgers count one number up: no transaction is lost, and none happens twice.
 func count(t *testing.T, open Books) {
+	t.Helper()
 	const ledgers, each = 4, 50
 	var group sync.WaitGroup
 	for range ledgers {
