@@ -8,6 +8,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+
+	"github.com/go-vram/vram/internal/leaks"
 )
 
 func TestSpawnWithoutABehavior(t *testing.T) {
@@ -288,7 +290,7 @@ func TestNothingIsLeftAfterDone(t *testing.T) {
 	<-r.Done()
 	assert.False(t, r.TryEnter())
 	assert.Equal(t, 1, p.received) // Plain access: the state is ours now.
-	goleak.VerifyNone(t, before)
+	leaks.None(t, before)
 }
 
 // Tests of owners may run their actors on synctest's clock.

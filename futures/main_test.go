@@ -3,7 +3,7 @@ package futures
 import (
 	"testing"
 
-	"go.uber.org/goleak"
+	"github.com/go-vram/vram/internal/leaks"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaks.Main(m) }

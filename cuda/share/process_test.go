@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/cuda"
@@ -41,10 +40,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(roleVariable) != "" {
 		os.Exit(obey())
 	}
-	recoveredtest.Main(m, goleak.Cleanup(func(code int) {
-		removeLibrary()
-		os.Exit(code)
-	}))
+	recoveredtest.Main(m, removeLibrary)
 }
 
 // obey is the second process: it executes the commands on its input, and answers each with a line.

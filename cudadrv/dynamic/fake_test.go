@@ -13,7 +13,6 @@ import (
 
 	"github.com/ebitengine/purego"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/go-vram/vram/cudadrv/dynamic"
 	"github.com/go-vram/vram/internal/fakecuda"
@@ -108,10 +107,9 @@ var buildFake = sync.OnceValues(func() (string, error) {
 var fakeDir atomic.Pointer[string]
 
 func TestMain(m *testing.M) {
-	recoveredtest.Main(m, goleak.Cleanup(func(code int) {
+	recoveredtest.Main(m, func() {
 		if dir := fakeDir.Load(); dir != nil {
 			_ = os.RemoveAll(*dir)
 		}
-		os.Exit(code)
-	}))
+	})
 }

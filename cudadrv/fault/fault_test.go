@@ -7,17 +7,17 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/drivertest"
 	"github.com/go-vram/vram/cudadrv/fault"
 	"github.com/go-vram/vram/cudadrv/sim"
+	"github.com/go-vram/vram/internal/leaks"
 )
 
 const granule = sim.DefaultGranularityBytes
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaks.Main(m) }
 
 // open wraps a simulated driver and opens its device.
 func open(t *testing.T, rules ...fault.Rule) (*fault.Driver, cudadrv.Device) {

@@ -7,7 +7,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/drivertest"
@@ -15,11 +14,12 @@ import (
 	"github.com/go-vram/vram/cudadrv/hazard"
 	"github.com/go-vram/vram/cudadrv/sim"
 	"github.com/go-vram/vram/cudadrv/site"
+	"github.com/go-vram/vram/internal/leaks"
 )
 
 const granule = sim.DefaultGranularityBytes
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaks.Main(m) }
 
 func TestConformance(t *testing.T) {
 	for name, wrap := range map[string]func() cudadrv.Driver{

@@ -1,10 +1,12 @@
 package eachcall
 
 import (
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/go-vram/vram/cudadrv/fault"
 	"github.com/go-vram/vram/cudadrv/sim"
@@ -36,4 +38,20 @@ func TestALeakGrowsForEver(t *testing.T) {
 			assert.Equal(t, test.leaks, more != "", more)
 		})
 	}
+}
+
+// The error of a query that another goroutine makes need not be an error of the operation.
+func TestALookOfAnotherGoroutine(t *testing.T) {
+	b, made := &Bench{Faults: fault.Wrap(sim.New(sim.Config{}))}, &calls{}
+	require.NoError(t, b.attempt(func() (func() error, error) {
+		made.before("cuEventQuery")
+		var other sync.WaitGroup
+		other.Go(func() {
+			made.before("cuEventQuery")
+			made.before("cuMemCreate")
+		})
+		other.Wait()
+		return nil, nil
+	}, made))
+	assert.Equal(t, [...]bool{false, true, false, false}, [...]bool{made.look(1), made.look(2), made.look(3), made.look(4)})
 }

@@ -9,8 +9,7 @@ import (
 	"sync"
 	"testing"
 
-	"go.uber.org/goleak"
-
+	"github.com/go-vram/vram/internal/leaks"
 	"github.com/go-vram/vram/internal/recovered"
 )
 
@@ -80,11 +79,12 @@ func Run(m *testing.M) int {
 	return code
 }
 
-// runner runs the tests of a package, for goleak.
+// runner runs the tests of a package, for leaks.Main.
 type runner struct{ *testing.M }
 
 // Run implements goleak.TestingM.
 func (r runner) Run() int { return Run(r.M) }
 
-// Main is the TestMain of a package whose tests must neither leak goroutines nor have hidden panics.
-func Main(m *testing.M, options ...goleak.Option) { goleak.VerifyTestMain(runner{m}, options...) }
+// Main is the TestMain of a package whose tests must neither leak goroutines nor have hidden panics. It ends the process, after it
+// has called the functions.
+func Main(m *testing.M, atEnd ...func()) { leaks.Main(runner{m}, atEnd...) }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/sim"
+	"github.com/go-vram/vram/internal/leaks"
 	"github.com/go-vram/vram/lab/bench"
 )
 
@@ -24,7 +25,7 @@ func quick() bench.Options {
 }
 
 func TestEveryScenario(t *testing.T) {
-	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	defer leaks.None(t, goleak.IgnoreCurrent())
 	rows, err := bench.Run(t.Context(), quick())
 	require.NoError(t, err)
 	assert.Equal(t, bench.ScenarioCalibration, rows[0].Scenario)

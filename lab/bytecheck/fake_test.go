@@ -12,7 +12,6 @@ import (
 
 	"github.com/ebitengine/purego"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/dynamic"
@@ -69,10 +68,9 @@ var buildFake = sync.OnceValues(func() (string, error) {
 var fakeDir atomic.Pointer[string]
 
 func TestMain(m *testing.M) {
-	recoveredtest.Main(m, goleak.Cleanup(func(code int) {
+	recoveredtest.Main(m, func() {
 		if dir := fakeDir.Load(); dir != nil {
 			_ = os.RemoveAll(*dir)
 		}
-		os.Exit(code)
-	}))
+	})
 }

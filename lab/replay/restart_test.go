@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/go-vram/vram/internal/leaks"
 	"github.com/go-vram/vram/internal/trace"
 	"github.com/go-vram/vram/lab/replay"
 )
@@ -77,7 +78,7 @@ func TestACopyThatIsADeadlockBeginsAnew(t *testing.T) {
 		"four rounds":        {Rounds: 4},
 	} {
 		t.Run(name, func(t *testing.T) {
-			defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+			defer leaks.None(t, goleak.IgnoreCurrent())
 			o.NewDriver, o.Parallel, o.Wait, o.Copies = audited(t), true, true, 2
 			o.Rounds = max(o.Rounds, 1)
 			o.Limit = replay.Limit{Bytes: 64<<20 + room}
@@ -111,7 +112,7 @@ func TestACopyThatIsADeadlockBeginsAnew(t *testing.T) {
 
 // A copy that is alone and is refused has nobody to wait for.
 func TestACopyThatNeverFitsFails(t *testing.T) {
-	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	defer leaks.None(t, goleak.IgnoreCurrent())
 	r, err := replay.Run(t.Context(), halves(t), replay.Options{
 		NewDriver: audited(t), Parallel: true, Wait: true, Copies: 2, Rounds: 2, Hazards: true, Limit: replay.Limit{Bytes: 48 << 20},
 	})
@@ -140,7 +141,7 @@ func TestThreeCopies(t *testing.T) {
 // The run may be cancelled after each of its steps.
 func TestACancelBesideARestart(t *testing.T) {
 	tr := halves(t)
-	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	defer leaks.None(t, goleak.IgnoreCurrent())
 	for at := 1; at <= 2*tr.Info.EventCount+2; at++ {
 		t.Run(fmt.Sprint("after step ", at), func(t *testing.T) {
 			why := errors.New("enough")

@@ -18,6 +18,7 @@ import (
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/fault"
 	"github.com/go-vram/vram/cudadrv/sim"
+	"github.com/go-vram/vram/internal/leaks"
 	"github.com/go-vram/vram/internal/trace"
 	"github.com/go-vram/vram/lab/replay"
 )
@@ -76,7 +77,7 @@ func TestEveryTraceUnderTheChecker(t *testing.T) {
 					continue
 				}
 				t.Run(name+"/footprint="+footprint.String()+"/parallel="+map[bool]string{true: "yes", false: "no"}[parallel], func(t *testing.T) {
-					defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+					defer leaks.None(t, goleak.IgnoreCurrent())
 					var steps atomic.Int64
 					got, err := replay.Run(t.Context(), tr, replay.Options{
 						NewDriver: audited(t), Config: vram.Config{Footprint: footprint}, Rounds: checkedRounds, Parallel: parallel,
@@ -201,7 +202,7 @@ func TestParallelForeignFrees(t *testing.T) {
 		rows = append(rows, row(i, "a", i, from), row(i, "f", i, to))
 	}
 	tr := read(t, rows...)
-	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	defer leaks.None(t, goleak.IgnoreCurrent())
 	for _, watch := range []bool{false, true} {
 		got, err := replay.Run(t.Context(), tr, replay.Options{NewDriver: simulator, Rounds: 4, Parallel: true, Hazards: watch})
 		require.NoError(t, err)
@@ -255,7 +256,7 @@ func TestMinCapacity(t *testing.T) {
 
 func TestRunEndsWithItsContext(t *testing.T) {
 	tr := open(t, "pipeline_1f1b")
-	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	defer leaks.None(t, goleak.IgnoreCurrent())
 	for _, parallel := range []bool{false, true} {
 		why := errors.New("enough")
 		ctx, cancel := context.WithCancelCause(t.Context())

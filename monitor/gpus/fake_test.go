@@ -10,10 +10,10 @@ import (
 	"testing/fstest"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/go-vram/vram/internal/fakecuda"
 	"github.com/go-vram/vram/internal/fakenvml"
+	"github.com/go-vram/vram/internal/leaks"
 	"github.com/go-vram/vram/monitor/gpus"
 )
 
@@ -24,7 +24,7 @@ const (
 	secondUUID = "GPU-6a3c7d11-0000-4000-8000-0123456789ab"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaks.Main(m) }
 
 // newFake builds a fake of the test's own with two devices, without the hidden functions.
 func newFake(tb testing.TB, hidden ...string) *fakenvml.Fake {

@@ -8,8 +8,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
+	"github.com/go-vram/vram/internal/leaks"
 	"github.com/go-vram/vram/internal/sizeclass"
 	"github.com/go-vram/vram/internal/stream/magazine"
 )
@@ -62,7 +62,7 @@ func (c *crowd) free(h held) error {
 // TestCallersNeverShareABlock lets callers allocate and free a few sizes while one of them releases now and
 // then. No unit ever has two owners, no handle is refused, and all pages are returned.
 func TestCallersNeverShareABlock(t *testing.T) {
-	defer goleak.VerifyNone(t)
+	defer leaks.None(t)
 	const callers, rounds, units = 4, 3000, 1 << 17
 	c := &crowd{owners: make([]atomic.Int32, units)}
 	c.cache = &magazine.Cache{}
