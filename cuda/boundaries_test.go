@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -111,41 +112,44 @@ func TestRangesAtTheEndsOfABuffer(t *testing.T) {
 
 // Closing an object again makes no call of the driver.
 func TestClosingAgainDoesNothing(t *testing.T) {
-	s := newState(t, nil)
-	require.NoError(t, s.graph.SetArg(0, 0, cuda.InOut(s.own)))
-	require.NoError(t, s.graph.Launch(s.c))
-	profile, err := s.d.StartProfile()
-	require.NoError(t, err)
-	require.NoError(t, s.d.Launch(s.touch, oneThread, cuda.InOut(s.shared)))
-	opened, err := s.d.NewStream()
-	require.NoError(t, err)
-	kernel, err := s.d.Kernel(ptx, "empty")
-	require.NoError(t, err)
-	require.NoError(t, s.d.Launch(kernel, oneThread))
-	require.NoError(t, errors.Join(second(s.d.Workspace(mib)), s.c.Synchronize(context.Background())))
-	queue := s.d.NewQueue()
-	queue.Alloc(mib)
-	for _, one := range []struct {
-		name  string
-		close func() error
-	}{
-		{"Profile", func() error { return second(profile.Stop()) }},
-		{"Graph", s.graph.Close},
-		{"Pool", s.pool.Close},
-		{"Event", s.event.Close},
-		{"Module", s.module.Unload},
-		{"Queue", queue.Close},
-		{"Context of NewStream", opened.Close},
-		{"Context", s.d.Close},
-		{"Stream", s.c.Stream().Close},
-	} {
-		require.NoError(t, one.close(), one.name)
-		calls := []string{}
-		s.faults.SetBefore(func(function string) { calls = append(calls, function) })
-		require.NoError(t, one.close(), one.name)
-		s.faults.SetBefore(nil)
-		assert.Empty(t, calls, one.name)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		s := newState(t, nil)
+		require.NoError(t, s.graph.SetArg(0, 0, cuda.InOut(s.own)))
+		require.NoError(t, s.graph.Launch(s.c))
+		profile, err := s.d.StartProfile()
+		require.NoError(t, err)
+		require.NoError(t, s.d.Launch(s.touch, oneThread, cuda.InOut(s.shared)))
+		opened, err := s.d.NewStream()
+		require.NoError(t, err)
+		kernel, err := s.d.Kernel(ptx, "empty")
+		require.NoError(t, err)
+		require.NoError(t, s.d.Launch(kernel, oneThread))
+		require.NoError(t, errors.Join(second(s.d.Workspace(mib)), s.c.Synchronize(context.Background())))
+		queue := s.d.NewQueue()
+		queue.Alloc(mib)
+		for _, one := range []struct {
+			name  string
+			close func() error
+		}{
+			{"Profile", func() error { return second(profile.Stop()) }},
+			{"Graph", s.graph.Close},
+			{"Pool", s.pool.Close},
+			{"Event", s.event.Close},
+			{"Module", s.module.Unload},
+			{"Queue", queue.Close},
+			{"Context of NewStream", opened.Close},
+			{"Context", s.d.Close},
+			{"Stream", s.c.Stream().Close},
+		} {
+			require.NoError(t, one.close(), one.name)
+			synctest.Wait() // the goroutines of streams and pool make calls that this one has left to them
+			calls := []string{}
+			s.faults.SetBefore(func(function string) { calls = append(calls, function) })
+			require.NoError(t, one.close(), one.name)
+			s.faults.SetBefore(nil)
+			assert.Empty(t, calls, one.name)
+		}
+	})
 }
 
 // A stream uses memory again, inside a capture, that another freed before the wait between them, however short before.

@@ -3,6 +3,7 @@ package cuda_test
 import (
 	"runtime"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -88,7 +89,7 @@ func TestAGraphForgetsStreams(t *testing.T) {
 		return grown/steps < 10_000
 	}, time.Minute, 20*time.Millisecond, "a stream has 70 kB")
 	t.Logf("%d bytes a stream; driver calls of a step: %v", grown/steps, perStep)
-	assert.Equal(t, perStep[0], perStep[1])
+	assert.InDelta(t, perStep[0], perStep[1], steps/20, "but for the queries of ticks: a graph that kept the streams would look at each of them")
 	require.NoError(t, g.Close())
 	require.NoError(t, shared.Close())
 	require.NoError(t, pool.Close())
@@ -97,28 +98,30 @@ func TestAGraphForgetsStreams(t *testing.T) {
 
 // A stream whose join panicked is no part of the capture: its end does not wait for calls on that stream.
 func TestAStreamWhoseJoinPanickedIsFree(t *testing.T) {
-	r, c := newFailing(t, sim.Config{})
-	d := r.context()
-	begun, over, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
-	began := time.Now()
-	g, err := c.Capture(func() error {
-		r.faults.SetBefore(func(string) { panic(recovered.Planted("in a join")) })
-		assert.Panics(t, func() { _ = d.Wait(c) })
-		r.faults.SetBefore(nil)
-		go func() {
-			ended <- d.Submit(func(cudadrv.Device, cudadrv.Stream) error {
-				close(begun)
-				<-over
-				return nil
-			})
-		}()
-		<-begun
-		return nil
+	synctest.Test(t, func(t *testing.T) {
+		r, c := newFailing(t, sim.Config{})
+		d := r.context()
+		begun, over, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+		began := time.Now()
+		g, err := c.Capture(func() error {
+			r.faults.SetBefore(func(string) { panic(recovered.Planted("in a join")) })
+			assert.Panics(t, func() { _ = d.Wait(c) })
+			r.faults.SetBefore(nil)
+			go func() {
+				ended <- d.Submit(func(cudadrv.Device, cudadrv.Stream) error {
+					close(begun)
+					<-over
+					return nil
+				})
+			}()
+			<-begun
+			return nil
+		})
+		took := time.Since(began)
+		close(over)
+		require.NoError(t, err)
+		require.NoError(t, <-ended)
+		assert.Zero(t, took, "a call that does not end is waited for ten seconds")
+		require.NoError(t, g.Close())
 	})
-	took := time.Since(began)
-	close(over)
-	require.NoError(t, err)
-	require.NoError(t, <-ended)
-	assert.Less(t, took, 8*time.Second, "a call that does not end is waited for ten seconds")
-	require.NoError(t, g.Close())
 }

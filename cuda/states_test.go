@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -272,35 +273,37 @@ func TestCallsInEachState(t *testing.T) {
 		},
 	} {
 		t.Run(one.name, func(t *testing.T) {
-			s := newState(t, nil)
-			if one.begin != nil {
-				one.begin(s)
-			}
-			for _, op := range append(stateCalls(), objectCalls()...) {
-				if one.only != nil && !slices.Contains(one.only, op.name) {
-					continue
+			synctest.Test(t, func(t *testing.T) {
+				s := newState(t, nil)
+				if one.begin != nil {
+					one.begin(s)
 				}
-				want, other := one.others[op.name]
-				if !other {
-					want = one.want
-				}
-				submitted := []string{}
-				s.faults.SetBefore(func(function string) {
-					if submits.MatchString(function) {
-						submitted = append(submitted, function)
+				for _, op := range append(stateCalls(), objectCalls()...) {
+					if one.only != nil && !slices.Contains(one.only, op.name) {
+						continue
 					}
-				})
-				err := op.call(s)
-				s.faults.SetBefore(nil)
-				if want == nil {
-					assert.NoError(t, err, op.name)
-					continue
+					want, other := one.others[op.name]
+					if !other {
+						want = one.want
+					}
+					submitted := []string{}
+					s.faults.SetBefore(func(function string) {
+						if submits.MatchString(function) {
+							submitted = append(submitted, function)
+						}
+					})
+					err := op.call(s)
+					s.faults.SetBefore(nil)
+					if want == nil {
+						assert.NoError(t, err, op.name)
+						continue
+					}
+					assert.ErrorIs(t, err, want, op.name)
+					if want != vram.ErrDeviceFailed { //nolint:errorlint // not an error of a call: there the driver has refused the work
+						assert.Empty(t, submitted, op.name)
+					}
 				}
-				assert.ErrorIs(t, err, want, op.name)
-				if want != vram.ErrDeviceFailed { //nolint:errorlint // not an error of a call: there the driver has refused the work
-					assert.Empty(t, submitted, op.name)
-				}
-			}
+			})
 		})
 	}
 }

@@ -235,10 +235,10 @@ func (p *process) answers() string {
 	select {
 	case line := <-lines:
 		return line
-	case <-time.After(40 * time.Second):
+	case <-time.After(time.Minute):
 		p.kill()
 		<-lines
-		require.FailNow(p, "no answer in 40 s: the process was killed")
+		require.FailNow(p, "no answer in a minute: the process was killed")
 		return ""
 	}
 }

@@ -258,7 +258,7 @@ func endAfterADeath(t *testing.T, lines []string) {
 		return said
 	}
 	const stranded = "has work that waits for an event of a process that died"
-	assert.Contains(t, answer("settle"), "deadline exceeded")
+	assert.Regexp(t, "deadline exceeded|"+stranded, answer("settle"), "the stream is given up after a while, which may be over")
 	assert.Contains(t, answer("await"), "connection ended")
 	for _, line := range lines {
 		assert.Contains(t, answer(line), stranded)

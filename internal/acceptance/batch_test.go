@@ -4,6 +4,7 @@ import (
 	"context"
 	"math/rand/v2"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -15,33 +16,35 @@ import (
 // A batch that the stream's own memory serves makes no heap allocation and no driver call, however
 // many buffers of however many sizes.
 func TestAWarmBatchAllocatesNothing(t *testing.T) {
-	h := openHouse(t, vram.Config{}, sim.Config{})
-	s := h.stream()
-	for name, sizes := range map[string][]int64{
-		"64 of one class":    repeated(64, 4*kib),
-		"64 classes":         rising(64, kib, kib),
-		"64 large":           repeated(64, mib),
-		"2000 of all kinds":  append(rising(1000, 512, 512), rising(1000, 70*kib, 4*kib)...),
-		"of nothing":         repeated(3, 0),
-		"one that is larger": {200 * mib},
-	} {
-		dst := make([]vram.Buffer, len(sizes))
-		pair := func() {
-			if s.AllocBatch(dst, sizes) != nil || s.FreeBatch(dst) != nil {
-				t.Error("a batch failed")
+	synctest.Test(t, func(t *testing.T) {
+		h := openHouse(t, vram.Config{}, sim.Config{})
+		s := h.stream()
+		for name, sizes := range map[string][]int64{
+			"64 of one class":    repeated(64, 4*kib),
+			"64 classes":         rising(64, kib, kib),
+			"64 large":           repeated(64, mib),
+			"2000 of all kinds":  append(rising(1000, 512, 512), rising(1000, 70*kib, 4*kib)...),
+			"of nothing":         repeated(3, 0),
+			"one that is larger": {200 * mib},
+		} {
+			dst := make([]vram.Buffer, len(sizes))
+			pair := func() {
+				if s.AllocBatch(dst, sizes) != nil || s.FreeBatch(dst) != nil {
+					t.Error("a batch failed")
+				}
+			}
+			for range 5 {
+				pair()
+			}
+			calls := h.driverCalls()
+			allocs := testing.AllocsPerRun(50, pair)
+			assert.Equal(t, calls, h.driverCalls(), name)
+			if !raceDetector { // under it every turn is checked for being inside another
+				assert.Zero(t, allocs, name)
 			}
 		}
-		for range 5 {
-			pair()
-		}
-		calls := h.driverCalls()
-		allocs := testing.AllocsPerRun(50, pair)
-		assert.Equal(t, calls, h.driverCalls(), name)
-		if !raceDetector { // under it every turn is checked for being inside another
-			assert.Zero(t, allocs, name)
-		}
-	}
-	assert.Zero(t, h.Stats().LiveBytes)
+		assert.Zero(t, h.Stats().LiveBytes)
+	})
 }
 
 func repeated(n int, bytes int64) []int64 { return rising(n, bytes, 0) }

@@ -86,21 +86,23 @@ func TestANeighbourKeepsWhatLives(t *testing.T) {
 // A limit is the device's own: where it refuses, no other device is asked. Nor is one on another
 // GPU, or one that is closed.
 func TestOnlyTheDriversRefusalAsksNeighbours(t *testing.T) {
-	h := openHouse(t, vram.Config{}, sim.Config{TotalBytes: 4 * gib, Devices: 2})
-	limited, elsewhere, closed := h.neighbour(vram.Config{LimitBytes: gib}), h.neighbour(vram.Config{Ordinal: 1}), h.neighbour(vram.Config{})
-	own := h.stream()
-	freeAll(t, must(t, own, 3*gib))
-	freeAll(t, must(t, must2(t)(elsewhere.NewStream()), 3*gib))
-	freeAll(t, must(t, must2(t)(closed.NewStream()), mib))
-	require.NoError(t, closed.Close())
-	s := must2(t)(limited.NewStream())
-	x := must(t, s, gib)
-	before := h.Stats().ReservedBytes
-	_, err := s.Alloc(gib / 2)
-	require.ErrorIs(t, err, vram.ErrOutOfMemory)
-	assert.Equal(t, before, h.Stats().ReservedBytes)
-	assert.GreaterOrEqual(t, elsewhere.Stats().ReservedBytes, 3*gib)
-	freeAll(t, x)
+	synctest.Test(t, func(t *testing.T) {
+		h := openHouse(t, vram.Config{}, sim.Config{TotalBytes: 4 * gib, Devices: 2})
+		limited, elsewhere, closed := h.neighbour(vram.Config{LimitBytes: gib}), h.neighbour(vram.Config{Ordinal: 1}), h.neighbour(vram.Config{})
+		own := h.stream()
+		freeAll(t, must(t, own, 3*gib))
+		freeAll(t, must(t, must2(t)(elsewhere.NewStream()), 3*gib))
+		freeAll(t, must(t, must2(t)(closed.NewStream()), mib))
+		require.NoError(t, closed.Close())
+		s := must2(t)(limited.NewStream())
+		x := must(t, s, gib)
+		before := h.Stats().ReservedBytes
+		_, err := s.Alloc(gib / 2)
+		require.ErrorIs(t, err, vram.ErrOutOfMemory)
+		assert.Equal(t, before, h.Stats().ReservedBytes)
+		assert.GreaterOrEqual(t, elsewhere.Stats().ReservedBytes, 3*gib)
+		freeAll(t, x)
+	})
 }
 
 // A neighbour releases as much as is missing, and keeps the rest of its free memory.
@@ -171,33 +173,35 @@ func must2(t *testing.T) func(s *vram.Stream, err error) *vram.Stream {
 // has: the first may have a part of it.
 func TestNeighboursReleaseTogetherWhatIsMissing(t *testing.T) {
 	t.Parallel()
-	const slack = 128 // MiB
-	for _, free := range [][]int64{{1024, 2560}, {2560, 1024}, {512, 512, 2560}, {1200, 1200, 1200}, {0, 3584}} {
-		h := openHouse(t, vram.Config{Footprint: vram.Lean}, sim.Config{TotalBytes: 4 * gib})
-		s := h.stream()
-		var others []*vram.Device
-		var heldBytes int64
-		for _, count := range free {
-			d := h.neighbour(vram.Config{Footprint: vram.Lean})
-			own := must2(t)(d.NewStream())
-			var all []vram.Buffer
-			for range count / 64 {
-				all = append(all, must(t, own, 64*mib))
+	synctest.Test(t, func(t *testing.T) {
+		const slack = 128 // MiB
+		for _, free := range [][]int64{{1024, 2560}, {2560, 1024}, {512, 512, 2560}, {1200, 1200, 1200}, {0, 3584}} {
+			h := openHouse(t, vram.Config{Footprint: vram.Lean}, sim.Config{TotalBytes: 4 * gib})
+			s := h.stream()
+			var others []*vram.Device
+			var heldBytes int64
+			for _, count := range free {
+				d := h.neighbour(vram.Config{Footprint: vram.Lean})
+				own := must2(t)(d.NewStream())
+				var all []vram.Buffer
+				for range count / 64 {
+					all = append(all, must(t, own, 64*mib))
+				}
+				freeAll(t, all...)
+				others = append(others, d)
+				heldBytes += d.Stats().ReservedBytes
 			}
-			freeAll(t, all...)
-			others = append(others, d)
-			heldBytes += d.Stats().ReservedBytes
+			const wanted = 2048
+			b := must(t, s, wanted*mib)
+			var leftBytes int64
+			for _, d := range others {
+				leftBytes += d.Stats().ReservedBytes
+			}
+			released := heldBytes - leftBytes
+			assert.Equal(t, released, h.Stats().NeighbourBytes, "%v", free)
+			assert.LessOrEqual(t, released, (wanted+slack)*mib, "%v", free)
+			freeAll(t, b)
+			require.NoError(t, h.Close())
 		}
-		const wanted = 2048
-		b := must(t, s, wanted*mib)
-		var leftBytes int64
-		for _, d := range others {
-			leftBytes += d.Stats().ReservedBytes
-		}
-		released := heldBytes - leftBytes
-		assert.Equal(t, released, h.Stats().NeighbourBytes, "%v", free)
-		assert.LessOrEqual(t, released, (wanted+slack)*mib, "%v", free)
-		freeAll(t, b)
-		require.NoError(t, h.Close())
-	}
+	})
 }
