@@ -277,6 +277,8 @@ func TestATurnThatEndsItsGoroutine(t *testing.T) {
 	p := &probe{}
 	r := spawn(t, p)
 	for range 3 {
+		enter(r) // the worker answers in its turn, and leaves that later
+		r.Perform(r.Leave())
 		ended := make(chan struct{})
 		onCaller, after := newJob(runtime.Goexit), newJob(nil)
 		go func() {

@@ -160,6 +160,13 @@ func (r *rig) tick(s *Stream) {
 	}
 }
 
+// quiet waits until no other goroutine is in the stream's turn: one that has answered a caller may still be.
+func (r *rig) quiet(s *Stream) {
+	for !s.tryTurn(func() {}) {
+		runtime.Gosched()
+	}
+}
+
 // holdUp stops the first call of the function until release is called; entered is closed when it is
 // there.
 func (r *rig) holdUp(function string) (entered <-chan struct{}, release func()) {

@@ -298,6 +298,7 @@ func TestTicksLeaveAdoptedStreamsAlone(t *testing.T) {
 	assert.EqualValues(t, 4*kib, r.stats(home).PendingBytes)
 	large := must(t, home, 20*mib)
 	require.NoError(t, large.RecordStream(lent))
+	r.quiet(home)
 	require.NoError(t, large.Free())
 	assert.EqualValues(t, 1, r.faults.Calls("cuEventRecord"), "by the free")
 	r.tick(home)
