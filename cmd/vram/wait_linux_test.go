@@ -9,6 +9,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -108,21 +109,25 @@ func TestWaitIsLate(t *testing.T) {
 	info, err := m.driver.Describe(0)
 	require.NoError(t, err)
 	m.nvml.SetDevices(fakenvml.Device{UUID: info.UUID.String(), Total: 8 << 30, Used: 7 << 30, Free: 1 << 30})
-	var out, errs bytes.Buffer
-	p := &program{ctx: t.Context(), stdout: &out, stderr: &errs, reader: m.reader}
-	c := &waitCmd{Free: 3 << 30, Timeout: 50 * time.Millisecond, Interval: minLook}
-	err = c.wait(p, waiting{driver: m.driver, reader: m.reader})
-	require.EqualError(t, err, "device 0 has 1 GiB free after 50ms, want 3 GiB")
-	assert.Equal(t, exitLate, codeOf(err))
-	assert.Empty(t, out.String())
-	assert.Equal(t, "device 0 has 1 GiB free, waiting for 3 GiB\n", errs.String())
+	synctest.Test(t, func(t *testing.T) { // where a look takes no time
+		reader := gpus.OnDemand(gpus.Config{Library: m.nvml.Path(), Fresh: -1})
+		defer func() { require.NoError(t, reader.Close()) }()
+		var out, errs bytes.Buffer
+		p := &program{ctx: t.Context(), stdout: &out, stderr: &errs, reader: reader}
+		c := &waitCmd{Free: 3 << 30, Timeout: 50 * time.Millisecond, Interval: minLook}
+		err := c.wait(p, waiting{driver: m.driver, reader: reader})
+		require.EqualError(t, err, "device 0 has 1 GiB free after 50ms, want 3 GiB")
+		assert.Equal(t, exitLate, codeOf(err))
+		assert.Empty(t, out.String())
+		assert.Equal(t, "device 0 has 1 GiB free, waiting for 3 GiB\n", errs.String())
 
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	p.ctx, c.Timeout = ctx, time.Hour
-	err = c.wait(p, waiting{driver: m.driver, reader: m.reader})
-	require.ErrorIs(t, err, context.Canceled)
-	assert.Equal(t, exitFailed, codeOf(err))
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		p.ctx, c.Timeout = ctx, time.Hour
+		err = c.wait(p, waiting{driver: m.driver, reader: reader})
+		require.ErrorIs(t, err, context.Canceled)
+		assert.Equal(t, exitFailed, codeOf(err))
+	})
 }
 
 // The report lists the processes on all GPUs.
