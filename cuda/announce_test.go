@@ -127,13 +127,16 @@ func TestACaptureBeginsBehindCalls(t *testing.T) {
 					require.NoError(t, b.Free())
 				}
 				entered, resume := p.holdUp(row.at)
-				called, captured := make(chan error, 1), make(chan error, 1)
+				called, captured, finish := make(chan error, 1), make(chan error, 1), make(chan struct{})
 				go func() { called <- row.call(p) }()
 				<-entered
 				var g *cuda.Graph
 				go func() {
 					var err error
-					g, err = c.Capture(func() error { return c.Fill8(cuda.Whole(p.of[1]), 3) })
+					g, err = c.Capture(func() error {
+						<-finish
+						return c.Fill8(cuda.Whole(p.of[1]), 3)
+					})
 					captured <- err
 				}()
 				synctest.Wait()
@@ -143,10 +146,12 @@ func TestACaptureBeginsBehindCalls(t *testing.T) {
 				require.ErrorAs(t, p.on[1].Wait(c), &forbidden, "further calls are turned away")
 				assert.Equal(t, c.Stream().ID(), forbidden.Stream)
 				resume()
-				if err := <-called; name == "work on another's" { // its wait was made, and the work is refused
-					require.ErrorIs(t, err, vram.ErrCapturing)
+				if name == "work on another's" { // its wait was made, and the work is refused
+					require.ErrorIs(t, <-called, vram.ErrCapturing)
+					close(finish)
 				} else {
-					require.NoError(t, err)
+					close(finish)
+					require.NoError(t, <-called)
 				}
 				require.NoError(t, <-captured)
 				assert.Equal(t, cudadrv.CaptureNone, p.status(p.on[1]))

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -79,106 +80,113 @@ func heldBytes(s fleet.Status) (held int64) {
 
 // A gang gets reservations on the devices of two members, which draw them down; others wait until it ends.
 func TestAGangOnTwoMembers(t *testing.T) {
-	path := t.TempDir()
-	a, b := device(t, 64), device(t, 64)
-	here := joined(t, opened(t, path), fleet.Device{Device: a, Name: "a"})
-	there := joined(t, opened(t, path), fleet.Device{Device: b, Name: "b", Labels: map[string]string{"kind": "far"}})
-	ctx := timed(t)
-	grant, err := here.Reserve(ctx, fleet.Request{Wants: []fleet.Want{{Bytes: 40 * mib, Device: "a"}, {Bytes: 40*mib - 1, Labels: map[string]string{"kind": "far"}}}})
-	require.NoError(t, err)
-	parts := grant.Parts()
-	assert.Equal(t, []string{"a", "b"}, []string{parts[0].Device, parts[1].Device})
-	assert.Equal(t, int64(40*mib), parts[1].Bytes, "whole pages")
-	require.NotNil(t, parts[0].Reservation)
-	assert.Nil(t, parts[1].Reservation, "it is in the owner's process")
+	synctest.Test(t, func(t *testing.T) {
+		path := t.TempDir()
+		a, b := device(t, 64), device(t, 64)
+		here := joined(t, opened(t, path), fleet.Device{Device: a, Name: "a"})
+		there := joined(t, opened(t, path), fleet.Device{Device: b, Name: "b", Labels: map[string]string{"kind": "far"}})
+		ctx := timed(t)
+		grant, err := here.Reserve(ctx, fleet.Request{Wants: []fleet.Want{{Bytes: 40 * mib, Device: "a"}, {Bytes: 40*mib - 1, Labels: map[string]string{"kind": "far"}}}})
+		require.NoError(t, err)
+		parts := grant.Parts()
+		assert.Equal(t, []string{"a", "b"}, []string{parts[0].Device, parts[1].Device})
+		assert.Equal(t, int64(40*mib), parts[1].Bytes, "whole pages")
+		require.NotNil(t, parts[0].Reservation)
+		assert.Nil(t, parts[1].Reservation, "it is in the owner's process")
 
-	ticket, err := fleet.ParseTicket(grant.Ticket().String())
-	require.NoError(t, err)
-	r, err := there.Claim(ctx, "b", ticket)
-	require.NoError(t, err)
-	stream, err := b.NewStream()
-	require.NoError(t, err)
-	buffer, err := stream.AllocFor(ctx, vram.Request{Bytes: 40 * mib, Reservation: r})
-	require.NoError(t, err)
-	_, err = stream.Alloc(40 * mib)
-	assert.ErrorIs(t, err, vram.ErrOutOfMemory)
-	require.NoError(t, buffer.Free())
-	require.NoError(t, stream.Close())
+		ticket, err := fleet.ParseTicket(grant.Ticket().String())
+		require.NoError(t, err)
+		r, err := there.Claim(ctx, "b", ticket)
+		require.NoError(t, err)
+		stream, err := b.NewStream()
+		require.NoError(t, err)
+		buffer, err := stream.AllocFor(ctx, vram.Request{Bytes: 40 * mib, Reservation: r})
+		require.NoError(t, err)
+		_, err = stream.Alloc(40 * mib)
+		assert.ErrorIs(t, err, vram.ErrOutOfMemory)
+		require.NoError(t, buffer.Free())
+		require.NoError(t, stream.Close())
 
-	var waited *fleet.WaitError
-	for within := 200 * time.Millisecond; waited == nil || len(waited.Verdict.Holders) == 0; within *= 2 { // until it has looked at the books
-		require.NoError(t, ctx.Err())
-		short, cancel := context.WithTimeout(ctx, within)
-		_, err = there.Reserve(short, fleet.Request{Wants: []fleet.Want{{Bytes: 30 * mib, Device: "a"}}})
-		cancel()
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-		errors.As(err, &waited)
-	}
-	assert.Equal(t, []string{ticket.Name}, waited.Verdict.Holders)
-	assert.Contains(t, err.Error(), ticket.Name)
-
-	require.NoError(t, grant.Release())
-	assert.NoError(t, grant.Err())
-	_, err = there.Claim(ctx, "b", ticket)
-	assert.ErrorIs(t, err, fleet.ErrFenced)
-	next, err := there.Reserve(ctx, fleet.Request{Wants: []fleet.Want{{Bytes: 64 * mib, Device: "a"}}})
-	require.NoError(t, err)
-	require.NoError(t, next.Release())
-	until(t, opened(t, path), "all comes back", func(s fleet.Status) bool { return heldBytes(s) == 0 && len(s.Holding) == 0 })
-	for _, d := range []*vram.Device{a, b} {
-		for d.Stats().SetAsideBytes > 0 { // within milliseconds
+		var waited *fleet.WaitError
+		for within := 200 * time.Millisecond; waited == nil || len(waited.Verdict.Holders) == 0; within *= 2 { // until it has looked at the books
 			require.NoError(t, ctx.Err())
+			short, cancel := context.WithTimeout(ctx, within)
+			_, err = there.Reserve(short, fleet.Request{Wants: []fleet.Want{{Bytes: 30 * mib, Device: "a"}}})
+			cancel()
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			errors.As(err, &waited)
 		}
-	}
+		assert.Equal(t, []string{ticket.Name}, waited.Verdict.Holders)
+		assert.Contains(t, err.Error(), ticket.Name)
+
+		require.NoError(t, grant.Release())
+		assert.NoError(t, grant.Err())
+		_, err = there.Claim(ctx, "b", ticket)
+		assert.ErrorIs(t, err, fleet.ErrFenced)
+		next, err := there.Reserve(ctx, fleet.Request{Wants: []fleet.Want{{Bytes: 64 * mib, Device: "a"}}})
+		require.NoError(t, err)
+		require.NoError(t, next.Release())
+		until(t, opened(t, path), "all comes back", func(s fleet.Status) bool { return heldBytes(s) == 0 && len(s.Holding) == 0 })
+		for _, d := range []*vram.Device{a, b} {
+			for d.Stats().SetAsideBytes > 0 {
+				require.NoError(t, ctx.Err())
+				<-time.After(time.Millisecond) // virtual
+			}
+		}
+	})
 }
 
 // A member that leaves closes the grants on its devices, and its own.
 func TestALostDevice(t *testing.T) {
-	path := t.TempDir()
-	owner := joined(t, opened(t, path), fleet.Device{Device: device(t, 64), Name: "a"})
-	user := joined(t, opened(t, path))
-	ctx := timed(t)
-	grant, err := user.Reserve(ctx, fleet.Request{Wants: []fleet.Want{{Bytes: mib}}})
-	require.NoError(t, err)
-	own, err := owner.Reserve(ctx, fleet.Request{Wants: []fleet.Want{{Bytes: mib}}})
-	require.NoError(t, err)
-	require.NoError(t, owner.Close())
-	for _, g := range []*fleet.Grant{grant, own} {
-		<-g.Done()
-		assert.ErrorIs(t, g.Err(), fleet.ErrLost)
-		assert.NoError(t, g.Release())
-	}
-	_, err = owner.Reserve(ctx, fleet.Request{Wants: []fleet.Want{{Bytes: mib}}})
-	assert.ErrorIs(t, err, fleet.ErrClosed)
-	_, err = owner.Claim(ctx, "a", grant.Ticket())
-	assert.ErrorIs(t, err, fleet.ErrClosed)
+	synctest.Test(t, func(t *testing.T) {
+		path := t.TempDir()
+		owner := joined(t, opened(t, path), fleet.Device{Device: device(t, 64), Name: "a"})
+		user := joined(t, opened(t, path))
+		ctx := timed(t)
+		grant, err := user.Reserve(ctx, fleet.Request{Wants: []fleet.Want{{Bytes: mib}}})
+		require.NoError(t, err)
+		own, err := owner.Reserve(ctx, fleet.Request{Wants: []fleet.Want{{Bytes: mib}}})
+		require.NoError(t, err)
+		require.NoError(t, owner.Close())
+		for _, g := range []*fleet.Grant{grant, own} {
+			<-g.Done()
+			assert.ErrorIs(t, g.Err(), fleet.ErrLost)
+			assert.NoError(t, g.Release())
+		}
+		_, err = owner.Reserve(ctx, fleet.Request{Wants: []fleet.Want{{Bytes: mib}}})
+		assert.ErrorIs(t, err, fleet.ErrClosed)
+		_, err = owner.Claim(ctx, "a", grant.Ticket())
+		assert.ErrorIs(t, err, fleet.ErrClosed)
+	})
 }
 
 // Memory that the process uses itself is not offered, and offered again when it is freed.
 func TestMemoryInUseIsNotOffered(t *testing.T) {
-	l := opened(t, t.TempDir())
-	d := device(t, 64)
-	stream, err := d.NewStream()
-	require.NoError(t, err)
-	buffer, err := stream.Alloc(32 * mib)
-	require.NoError(t, err)
-	m := joined(t, l, fleet.Device{Device: d, Name: "a"})
-	s, err := fleet.Look(t.Context(), l)
-	require.NoError(t, err)
-	assert.Equal(t, int64(32*mib), s.Devices[0].OfferBytes)
-	ctx := timed(t)
-	small, err := m.Reserve(ctx, fleet.Request{Wants: []fleet.Want{{Bytes: 30 * mib}}})
-	require.NoError(t, err)
-	inUse, err := stream.AllocFor(ctx, vram.Request{Bytes: 30 * mib, Reservation: small.Parts()[0].Reservation})
-	require.NoError(t, err)
-	require.NoError(t, small.Release())
-	until(t, l, "the drawn memory is not offered", func(s fleet.Status) bool { return s.Devices[0].OfferBytes <= 2*mib })
-	require.NoError(t, buffer.Free())
-	require.NoError(t, inUse.Free())
-	grant, err := m.Reserve(ctx, fleet.Request{Wants: []fleet.Want{{Bytes: 64 * mib}}})
-	require.NoError(t, err)
-	require.NoError(t, grant.Release())
-	require.NoError(t, stream.Close())
+	synctest.Test(t, func(t *testing.T) {
+		l := opened(t, t.TempDir())
+		d := device(t, 64)
+		stream, err := d.NewStream()
+		require.NoError(t, err)
+		buffer, err := stream.Alloc(32 * mib)
+		require.NoError(t, err)
+		m := joined(t, l, fleet.Device{Device: d, Name: "a"})
+		s, err := fleet.Look(t.Context(), l)
+		require.NoError(t, err)
+		assert.Equal(t, int64(32*mib), s.Devices[0].OfferBytes)
+		ctx := timed(t)
+		small, err := m.Reserve(ctx, fleet.Request{Wants: []fleet.Want{{Bytes: 30 * mib}}})
+		require.NoError(t, err)
+		inUse, err := stream.AllocFor(ctx, vram.Request{Bytes: 30 * mib, Reservation: small.Parts()[0].Reservation})
+		require.NoError(t, err)
+		require.NoError(t, small.Release())
+		until(t, l, "the drawn memory is not offered", func(s fleet.Status) bool { return s.Devices[0].OfferBytes <= 2*mib })
+		require.NoError(t, buffer.Free())
+		require.NoError(t, inUse.Free())
+		grant, err := m.Reserve(ctx, fleet.Request{Wants: []fleet.Want{{Bytes: 64 * mib}}})
+		require.NoError(t, err)
+		require.NoError(t, grant.Release())
+		require.NoError(t, stream.Close())
+	})
 }
 
 // patient is a ledger whose waits never return early.
@@ -212,97 +220,105 @@ func TestFiguresAreReportedInAQuietFleet(t *testing.T) {
 
 // Two members cannot have a device of one name: the second waits until the first has left.
 func TestANameIsTaken(t *testing.T) {
-	path := t.TempDir()
-	first := joined(t, opened(t, path), fleet.Device{Device: device(t, 64), Name: "a"})
-	second := device(t, 64)
-	ctx := timed(t)
-	for within := 200 * time.Millisecond; ; within *= 2 { // until it has looked at the books
-		require.NoError(t, ctx.Err())
-		short, cancel := context.WithTimeout(ctx, within)
-		_, err := fleet.Join(short, opened(t, path), fleet.Device{Device: second, Name: "a"})
-		cancel()
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-		if strings.Contains(err.Error(), "of this name") {
-			break
+	synctest.Test(t, func(t *testing.T) {
+		path := t.TempDir()
+		first := joined(t, opened(t, path), fleet.Device{Device: device(t, 64), Name: "a"})
+		second := device(t, 64)
+		ctx := timed(t)
+		for within := 200 * time.Millisecond; ; within *= 2 { // until it has looked at the books
+			require.NoError(t, ctx.Err())
+			short, cancel := context.WithTimeout(ctx, within)
+			_, err := fleet.Join(short, opened(t, path), fleet.Device{Device: second, Name: "a"})
+			cancel()
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			if strings.Contains(err.Error(), "of this name") {
+				break
+			}
 		}
-	}
-	require.NoError(t, first.Close())
-	joined(t, opened(t, path), fleet.Device{Device: second, Name: "a"})
+		require.NoError(t, first.Close())
+		joined(t, opened(t, path), fleet.Device{Device: second, Name: "a"})
+	})
 }
 
 // Arguments are checked before anything is written.
 func TestArguments(t *testing.T) {
-	l := opened(t, t.TempDir())
-	d := device(t, 64)
-	var wrong *fleet.ArgumentError
-	for _, devices := range [][]fleet.Device{
-		{{Device: d, Name: "a/b"}}, {{Device: d, LimitBytes: -1}}, {{Device: d, Name: "a"}, {Device: d, Name: "a"}},
-	} {
-		_, err := fleet.Join(t.Context(), l, devices...)
+	synctest.Test(t, func(t *testing.T) {
+		l := opened(t, t.TempDir())
+		d := device(t, 64)
+		var wrong *fleet.ArgumentError
+		for _, devices := range [][]fleet.Device{
+			{{Device: d, Name: "a/b"}}, {{Device: d, LimitBytes: -1}}, {{Device: d, Name: "a"}, {Device: d, Name: "a"}},
+		} {
+			_, err := fleet.Join(t.Context(), l, devices...)
+			assert.True(t, errors.As(err, &wrong), "%v", err)
+		}
+		_, err := fleet.Join(t.Context(), l, fleet.Device{})
+		assert.ErrorIs(t, err, vram.ErrNotOpen)
+		m := joined(t, l)
+		_, err = m.Reserve(t.Context(), fleet.Request{})
 		assert.True(t, errors.As(err, &wrong), "%v", err)
-	}
-	_, err := fleet.Join(t.Context(), l, fleet.Device{})
-	assert.ErrorIs(t, err, vram.ErrNotOpen)
-	m := joined(t, l)
-	_, err = m.Reserve(t.Context(), fleet.Request{})
-	assert.True(t, errors.As(err, &wrong), "%v", err)
-	_, err = m.Place(t.Context(), 0, "")
-	assert.True(t, errors.As(err, &wrong), "%v", err)
-	_, err = m.Place(t.Context(), 1, "")
-	assert.ErrorIs(t, err, fleet.ErrNoDevice)
-	_, err = m.Claim(t.Context(), "a", fleet.Ticket{})
-	assert.True(t, errors.As(err, &wrong), "%v", err)
-	assert.True(t, errors.As(fleet.Plain(t.Context(), l, core.Device{}), &wrong))
-	_, err = fleet.ParseTicket("a")
-	assert.True(t, errors.As(err, &wrong), "%v", err)
+		_, err = m.Place(t.Context(), 0, "")
+		assert.True(t, errors.As(err, &wrong), "%v", err)
+		_, err = m.Place(t.Context(), 1, "")
+		assert.ErrorIs(t, err, fleet.ErrNoDevice)
+		_, err = m.Claim(t.Context(), "a", fleet.Ticket{})
+		assert.True(t, errors.As(err, &wrong), "%v", err)
+		assert.True(t, errors.As(fleet.Plain(t.Context(), l, core.Device{}), &wrong))
+		_, err = fleet.ParseTicket("a")
+		assert.True(t, errors.As(err, &wrong), "%v", err)
+	})
 }
 
 // Devices without an owner are counted alone, and their offer can change.
 func TestPlainDevices(t *testing.T) {
-	l := opened(t, t.TempDir())
-	ctx := timed(t)
-	require.NoError(t, fleet.Plain(ctx, l, core.Device{Name: "a", Host: "h", Ordinal: 1, OfferBytes: 10}))
-	require.NoError(t, fleet.Plain(ctx, l, core.Device{Name: "a", Host: "h", Ordinal: 1, OfferBytes: 8}))
-	m := joined(t, l)
-	grant, err := m.Reserve(ctx, fleet.Request{Wants: []fleet.Want{{Bytes: 8}}, Holder: "me"})
-	require.NoError(t, err)
-	assert.Equal(t, []fleet.Part{{Device: "a", Host: "h", Ordinal: 1, Bytes: 8}}, grant.Parts())
-	p, err := m.Place(ctx, 8, "")
-	require.NoError(t, err)
-	assert.Equal(t, fleet.Placement{Device: "a", Host: "h", Ordinal: 1}, p)
-	s, err := fleet.Look(ctx, l)
-	require.NoError(t, err)
-	assert.Equal(t, "me", s.Holding[0].Holder)
-	require.NoError(t, grant.Release())
-	require.NoError(t, grant.Release())
+	synctest.Test(t, func(t *testing.T) {
+		l := opened(t, t.TempDir())
+		ctx := timed(t)
+		require.NoError(t, fleet.Plain(ctx, l, core.Device{Name: "a", Host: "h", Ordinal: 1, OfferBytes: 10}))
+		require.NoError(t, fleet.Plain(ctx, l, core.Device{Name: "a", Host: "h", Ordinal: 1, OfferBytes: 8}))
+		m := joined(t, l)
+		grant, err := m.Reserve(ctx, fleet.Request{Wants: []fleet.Want{{Bytes: 8}}, Holder: "me"})
+		require.NoError(t, err)
+		assert.Equal(t, []fleet.Part{{Device: "a", Host: "h", Ordinal: 1, Bytes: 8}}, grant.Parts())
+		p, err := m.Place(ctx, 8, "")
+		require.NoError(t, err)
+		assert.Equal(t, fleet.Placement{Device: "a", Host: "h", Ordinal: 1}, p)
+		s, err := fleet.Look(ctx, l)
+		require.NoError(t, err)
+		assert.Equal(t, "me", s.Holding[0].Holder)
+		require.NoError(t, grant.Release())
+		require.NoError(t, grant.Release())
+	})
 }
 
 // Goroutines of four members reserve on three devices: every request gets one result, none beyond the memory, and all comes back.
 func TestGoroutinesReserve(t *testing.T) {
-	path := t.TempDir()
-	ctx := timed(t)
-	results := make(chan error)
-	const members, each = 4, 8
-	for i := range members {
-		var own []fleet.Device
-		if i < 3 {
-			own = append(own, fleet.Device{Device: device(t, 64), Name: fmt.Sprint("d", i)})
-		}
-		m := joined(t, opened(t, path), own...)
-		for range 2 {
-			go func() {
-				for n := range each / 2 {
-					grant, err := m.Reserve(ctx, fleet.Request{Priority: n % 2, Policy: fleet.Spread, Wants: []fleet.Want{{Bytes: 40 * mib}, {Bytes: int64(n+1) * 10 * mib}}})
-					if err == nil {
-						err = errors.Join(grant.Err(), grant.Release())
+	synctest.Test(t, func(t *testing.T) {
+		path := t.TempDir()
+		ctx := timed(t)
+		results := make(chan error)
+		const members, each = 4, 8
+		for i := range members {
+			var own []fleet.Device
+			if i < 3 {
+				own = append(own, fleet.Device{Device: device(t, 64), Name: fmt.Sprint("d", i)})
+			}
+			m := joined(t, opened(t, path), own...)
+			for range 2 {
+				go func() {
+					for n := range each / 2 {
+						grant, err := m.Reserve(ctx, fleet.Request{Priority: n % 2, Policy: fleet.Spread, Wants: []fleet.Want{{Bytes: 40 * mib}, {Bytes: int64(n+1) * 10 * mib}}})
+						if err == nil {
+							err = errors.Join(grant.Err(), grant.Release())
+						}
+						results <- err
 					}
-					results <- err
-				}
-			}()
+				}()
+			}
 		}
-	}
-	for range members * each {
-		assert.NoError(t, <-results)
-	}
-	until(t, opened(t, path), "all comes back", func(s fleet.Status) bool { return heldBytes(s) == 0 && len(s.Holding)+len(s.Waiting) == 0 })
+		for range members * each {
+			assert.NoError(t, <-results)
+		}
+		until(t, opened(t, path), "all comes back", func(s fleet.Status) bool { return heldBytes(s) == 0 && len(s.Holding)+len(s.Waiting) == 0 })
+	})
 }
