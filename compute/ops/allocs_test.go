@@ -83,7 +83,7 @@ type recorder struct {
 }
 
 func (r *recorder) add(function string) {
-	for _, work := range []string{"cuLaunchKernel", "cuMemset", "cuMemcpyDtoD", "cuMemcpy2D", "cuEvent"} {
+	for _, work := range []string{"cuLaunchKernel", "cuMemset", "cuMemcpyDtoD", "cuMemcpy2D", "cuEvent", "cuStreamIsCapturing", "cuStreamQuery"} {
 		if strings.HasPrefix(function, work) {
 			return
 		}

@@ -29,11 +29,13 @@ func TestViewersShareASampler(t *testing.T) {
 		s, reads := counted(10)
 		time.Sleep(time.Minute) //nolint:forbidigo // virtual time
 		assert.Zero(t, reads.Load())
+		s.reading <- struct{}{} // no sample is taken before both watch
 		a, history, err := s.watch(t.Context())
 		require.NoError(t, err)
 		assert.Empty(t, history.Points)
 		b, _, err := s.watch(t.Context())
 		require.NoError(t, err)
+		<-s.reading
 		for number := range uint64(3) {
 			assert.Equal(t, number+1, (<-a.samples).Number)
 			assert.Equal(t, number+1, (<-b.samples).Number)
