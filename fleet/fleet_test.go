@@ -86,7 +86,8 @@ func TestAGangOnTwoMembers(t *testing.T) {
 		here := joined(t, opened(t, path), fleet.Device{Device: a, Name: "a"})
 		there := joined(t, opened(t, path), fleet.Device{Device: b, Name: "b", Labels: map[string]string{"kind": "far"}})
 		ctx := timed(t)
-		grant, err := here.Reserve(ctx, fleet.Request{Wants: []fleet.Want{{Bytes: 40 * mib, Device: "a"}, {Bytes: 40*mib - 1, Labels: map[string]string{"kind": "far"}}}})
+		far := map[string]string{"kind": "far"}
+		grant, err := here.Reserve(ctx, fleet.Request{Wants: []fleet.Want{{Bytes: 40 * mib, Device: "a"}, {Bytes: 40*mib - 1, Labels: far}}})
 		require.NoError(t, err)
 		parts := grant.Parts()
 		assert.Equal(t, []string{"a", "b"}, []string{parts[0].Device, parts[1].Device})
@@ -293,32 +294,30 @@ func TestPlainDevices(t *testing.T) {
 
 // Goroutines of four members reserve on three devices: every request gets one result, none beyond the memory, and all comes back.
 func TestGoroutinesReserve(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		path := t.TempDir()
-		ctx := timed(t)
-		results := make(chan error)
-		const members, each = 4, 8
-		for i := range members {
-			var own []fleet.Device
-			if i < 3 {
-				own = append(own, fleet.Device{Device: device(t, 64), Name: fmt.Sprint("d", i)})
-			}
-			m := joined(t, opened(t, path), own...)
-			for range 2 {
-				go func() {
-					for n := range each / 2 {
-						grant, err := m.Reserve(ctx, fleet.Request{Priority: n % 2, Policy: fleet.Spread, Wants: []fleet.Want{{Bytes: 40 * mib}, {Bytes: int64(n+1) * 10 * mib}}})
-						if err == nil {
-							err = errors.Join(grant.Err(), grant.Release())
-						}
-						results <- err
+	path := t.TempDir()
+	ctx := timed(t)
+	results := make(chan error)
+	const members, each = 4, 8
+	for i := range members {
+		var own []fleet.Device
+		if i < 3 {
+			own = append(own, fleet.Device{Device: device(t, 64), Name: fmt.Sprint("d", i)})
+		}
+		m := joined(t, opened(t, path), own...)
+		for range 2 {
+			go func() {
+				for n := range each / 2 {
+					grant, err := m.Reserve(ctx, fleet.Request{Priority: n % 2, Policy: fleet.Spread, Wants: []fleet.Want{{Bytes: 40 * mib}, {Bytes: int64(n+1) * 10 * mib}}})
+					if err == nil {
+						err = errors.Join(grant.Err(), grant.Release())
 					}
-				}()
-			}
+					results <- err
+				}
+			}()
 		}
-		for range members * each {
-			assert.NoError(t, <-results)
-		}
-		until(t, opened(t, path), "all comes back", func(s fleet.Status) bool { return heldBytes(s) == 0 && len(s.Holding)+len(s.Waiting) == 0 })
-	})
+	}
+	for range members * each {
+		assert.NoError(t, <-results)
+	}
+	until(t, opened(t, path), "all comes back", func(s fleet.Status) bool { return heldBytes(s) == 0 && len(s.Holding)+len(s.Waiting) == 0 })
 }

@@ -5,6 +5,7 @@ package leaks
 import (
 	"fmt"
 	"os"
+	"testing"
 	"time"
 
 	"go.uber.org/goleak"
@@ -13,17 +14,11 @@ import (
 // endTime is how long goroutines may take to end after the last test. Only a leak takes all of it.
 const endTime = time.Minute
 
-// TestingT is the part of testing.TB that None uses.
-type TestingT interface {
-	Helper()
-	Error(args ...any)
-}
-
 // None fails a test that has left a goroutine, except those that the options ignore. It waits for goroutines that are about to end.
-func None(t TestingT, options ...goleak.Option) {
-	t.Helper()
+func None(tb testing.TB, options ...goleak.Option) {
+	tb.Helper()
 	if err := find(endTime, func() error { return goleak.Find(options...) }); err != nil {
-		t.Error(err)
+		tb.Error(err)
 	}
 }
 
