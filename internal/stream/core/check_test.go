@@ -6,35 +6,74 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/internal/sizeclass"
+	"github.com/go-vram/vram/internal/stream/magazine"
 )
 
-// TestCheckSeesWhatIsWrong breaks each part of the books once.
+// TestCheckSeesWhatIsWrong breaks each part of the books once: the check names that part.
 func TestCheckSeesWhatIsWrong(t *testing.T) {
 	t.Parallel()
-	for name, damage := range map[string]func(w *world, small, loose, kept *buffer){
-		"heap":       func(w *world, _, loose, _ *buffer) { w.core.heap.Give(loose.slot.Block) },
-		"lost block": func(w *world, _, _, _ *buffer) { w.core.heap.Take(10) },
-		"block of two slots": func(_ *world, _, loose, kept *buffer) {
-			loose.slot.Block, loose.slot.Units = kept.slot.Block, kept.units
-		},
-		"length of a slot":       func(_ *world, _, loose, _ *buffer) { loose.slot.Units++ },
-		"span of two magazines":  func(w *world, small, _, _ *buffer) { w.core.owner.Spans.New(0, small.slot.Magazine().Span().Block, 0) },
-		"lost span":              func(_ *world, small, _, _ *buffer) { small.slot.Magazine().Span().Block = -1 },
-		"spans":                  func(w *world, _, _, _ *buffer) { w.core.spans.units -= sizeclass.MaxUnits },
-		"kept":                   func(w *world, _, _, kept *buffer) { w.core.retention.units -= uint64(kept.units) },
-		"magazine out of reach":  func(w *world, _, _, kept *buffer) { w.core.retention.recent.remove(kept.slot.Magazine().Exact()) },
-		"closed one in the list": func(_ *world, _, _, kept *buffer) { kept.slot.Magazine().Exact().Open = false },
+	type broken struct {
+		*world
+		small, loose, kept *buffer
+	}
+	for name, c := range map[string]struct {
+		damage func(b broken)
+		want   string
+	}{
+		"heap":           {func(b broken) { b.core.heap.Give(b.loose.slot.Block); b.core.heap.Give(b.loose.slot.Block) }, "heap: "},
+		"free block":     {func(b broken) { b.core.heap.Give(b.loose.slot.Block) }, "units used and"},
+		"lost block":     {func(b broken) { b.core.heap.Take(10) }, "units used and"},
+		"pending blocks": {func(b broken) { b.core.inFlight.count++ }, "are pending"},
+		"block of two slots": {func(b broken) {
+			b.loose.slot.Block, b.loose.slot.Units = b.kept.slot.Block, b.kept.units
+		}, "has two slots"},
+		"length of a slot": {func(b broken) { b.loose.slot.Units++ }, "its slot says"},
+		"span of two magazines": {func(b broken) {
+			b.core.owner.Spans.New(0, b.small.slot.Magazine().Span().Block, 0)
+		}, "has two slots"},
+		"lost span": {func(b broken) { b.small.slot.Magazine().Span().Block = -1 }, "the directory has"},
+		"spans":     {func(b broken) { b.core.spans.units -= sizeclass.MaxUnits }, "the books say"},
+		"kept":      {func(b broken) { b.core.retention.units -= uint64(b.kept.units) }, "kept, the books say"},
+		"out of reach": {func(b broken) {
+			b.core.retention.recent.remove(b.kept.slot.Magazine().Exact())
+		}, "in the list"},
+		"closed one in the list": {func(b broken) { b.kept.slot.Magazine().Exact().Open = false }, "in the list"},
+		"block without an entry": {func(b broken) { b.core.directory.leave(b.loose.slot.Block) }, "the directory has"},
 	} {
-		w := newWorld(t, 512, Budget{})
-		small := w.alloc(1000, 0, w.always)
-		loose := w.alloc(100*kib, 0, w.always)
-		w.hoard(1, 256*kib, 0, w.always)
-		kept := w.live[2]
-		w.alloc(300*kib, 0, w.always)
-		w.core.Grant(Run{First: 100, Pages: 1})
-		require.NoError(t, w.core.Check())
-		damage(w, small, loose, kept)
-		assert.Error(t, w.core.Check(), name)
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, 512, Budget{})
+			small := w.alloc(1000, 0, w.always)
+			loose := w.alloc(100*kib, 0, w.always)
+			w.hoard(1, 256*kib, 0, w.always)
+			kept := w.live[2]
+			w.alloc(300*kib, 0, w.always)
+			w.core.Grant(Run{First: 100, Pages: 1})
+			w.core.Lookup(worldBase) // from now on there is a directory
+			require.NoError(t, w.core.Check())
+			c.damage(broken{w, small, loose, kept})
+			require.ErrorContains(t, w.core.Check(), c.want)
+		})
+	}
+}
+
+// The check finds an address in the directory whose page was returned, or is elsewhere.
+func TestCheckSeesPagesThatAreElsewhere(t *testing.T) {
+	t.Parallel()
+	for want, damage := range map[string]func(c *Core){
+		"which was returned": func(c *Core) { c.directory.pages[1<<40] = 2 },
+		"which is at":        func(c *Core) { c.directory.pages[1<<40] = 0 },
+	} {
+		var cache magazine.Cache
+		c := New(Config{PageBytes: 64 * kib, Places: []cudadrv.Ptr{1 << 30, 1 << 31, 1 << 32}}, &cache, &world{})
+		c.Grant(Run{First: 0, Pages: 1})
+		_, need := c.Alloc(100, 0)
+		require.Zero(t, need)
+		c.Lookup(1 << 30)
+		require.NoError(t, c.Check())
+		damage(c)
+		assert.ErrorContains(t, c.Check(), want)
 	}
 }

@@ -16,23 +16,22 @@ type classes struct {
 	wanted    *wanted
 }
 
-// alloc serves a class from its magazines or a new span, or returns how many pages it needs.
-func (c *classes) alloc(class, hint int) (*magazine.Slot, uint32) {
+// alloc serves a class from its magazines or a new span; nil if the heap has no span for it.
+func (c *classes) alloc(class, hint int) *magazine.Slot {
 	if c.wanted.on {
 		return c.allocUnseen(class)
 	}
 	for {
 		m := c.magazines.At(class, hint)
 		if m == nil {
-			var need uint32
-			if m, need = c.supply(class); m == nil {
-				return nil, need
+			if m = c.supply(class); m == nil {
+				return nil
 			}
 			c.magazines.Install(m, hint)
 		}
 		if s := m.Take(); s != nil {
 			c.magazines.Shard(m, hint)
-			return s, 0
+			return s
 		}
 		// Exhausted, possibly by callers that looked up a new magazine when it was installed before.
 		c.magazines.Park(m) // fails after a concurrent free: then the next Take succeeds
@@ -40,34 +39,34 @@ func (c *classes) alloc(class, hint int) (*magazine.Slot, uint32) {
 }
 
 // allocUnseen is alloc while requests wait for memory: it hides the magazine from callers.
-func (c *classes) allocUnseen(class int) (*magazine.Slot, uint32) {
+func (c *classes) allocUnseen(class int) *magazine.Slot {
 	for {
 		if m, taken := c.magazines.TakeReady(class, 1); taken != 0 {
-			return m.At(bits.TrailingZeros64(taken)), 0
+			return m.At(bits.TrailingZeros64(taken))
 		}
-		m, need := c.carve(class)
+		m := c.carve(class)
 		if m == nil {
-			return nil, need
+			return nil
 		}
 		c.magazines.Shelve(m)
 	}
 }
 
 // supply returns a magazine of the class with free slots, not installed; nil if the heap has no span for it.
-func (c *classes) supply(class int) (m *magazine.Span, needPages uint32) {
+func (c *classes) supply(class int) *magazine.Span {
 	if m := c.magazines.Ready(class); m != nil {
-		return m, 0
+		return m
 	}
 	return c.carve(class)
 }
 
 // carve is supply with a new span.
-func (c *classes) carve(class int) (m *magazine.Span, needPages uint32) {
-	block, need := c.room.take(sizeclass.SpanUnits(class))
+func (c *classes) carve(class int) *magazine.Span {
+	block := c.room.take(sizeclass.SpanUnits(class))
 	if block == heap.None {
-		return nil, need
+		return nil
 	}
-	return c.spans.carve(class, block), 0
+	return c.spans.carve(class, block)
 }
 
 // allocMany empties the installed magazine, then parked ones with free slots, which stay parked, and then
@@ -86,7 +85,7 @@ func (c *classes) allocMany(class, most, hint int, take func(*magazine.Slot)) in
 		got += pass(&m.Magazine, taken, take)
 	}
 	for got < most {
-		m, _ := c.supply(class)
+		m := c.supply(class)
 		if m == nil {
 			break
 		}

@@ -119,33 +119,39 @@ func (c *Core) Alloc(bytes int64, hint int) (s *magazine.Slot, needPages uint32)
 		c.Drain()
 		c.room.closeIdle()
 	}
-	if units <= sizeclass.MaxUnits {
-		s, needPages = c.classes.alloc(sizeclass.Of(uint64(units)), hint)
-	} else {
-		s, needPages = c.large.alloc(units, hint, cameBack)
-	}
+	s = c.search(units, hint, cameBack)
 	if s == nil && c.arrivals.sortUsed(false) { // some uses may have ended
-		s, needPages = c.allocAgain(units, hint)
+		s = c.search(units, hint, false)
 	}
-	if s != nil {
-		c.usage.notePeak()
+	if s == nil {
+		return nil, c.lacks(units)
 	}
-	return s, needPages
+	c.usage.notePeak()
+	return s, 0
 }
 
-func (c *Core) allocAgain(units uint32, hint int) (s *magazine.Slot, needPages uint32) {
+// search serves a request from the stream's memory; nil if there is no room.
+func (c *Core) search(units uint32, hint int, cameBack bool) *magazine.Slot {
 	if units <= sizeclass.MaxUnits {
 		return c.classes.alloc(sizeclass.Of(uint64(units)), hint)
 	}
-	return c.large.alloc(units, hint, false)
+	return c.large.alloc(units, hint, cameBack)
+}
+
+// lacks returns how many pages a request needs that found no room: for its span, or its block.
+func (c *Core) lacks(units uint32) uint32 {
+	if units <= sizeclass.MaxUnits {
+		units = sizeclass.SpanUnits(sizeclass.Of(uint64(units)))
+	}
+	return c.ranges.pagesFor(uint64(units))
 }
 
 // allocExact is Alloc with a block of the request's own, of any length.
 func (c *Core) allocExact(units uint32) (s *magazine.Slot, needPages uint32) {
 	c.Drain()
-	block, needPages := c.room.take(units)
+	block := c.room.take(units)
 	if block == heap.None {
-		return nil, needPages
+		return nil, c.ranges.pagesFor(uint64(units))
 	}
 	s = c.large.place(block, units)
 	c.usage.notePeak()

@@ -36,10 +36,9 @@ func (c *coverage) Seal() {
 // Covered notes that the fence of the last Seal was recorded.
 func (c *coverage) Covered() { clear(c.sealed.words) }
 
-// Unsealed notes that the fence could not be recorded.
+// Unsealed notes that the fence could not be recorded. The next Seal covers the pages.
 func (c *coverage) Unsealed() {
 	c.open.addAll(&c.sealed)
-	clear(c.sealed.words)
 }
 
 // WantFence requests a fence of the next caller's turn if a page is open.

@@ -16,13 +16,36 @@ type fenced struct {
 	*world
 	now            int
 	given          map[uint32]int // when a buffer on the page was freed, or the page was granted
+	opened         map[uint32]int // when a block on the page became free in the core's heap, or the page was granted
 	sealed, fenced int            // steps of the last begun fence, and of the last recorded one
 }
 
 func newFenced(t require.TestingT) *fenced {
-	f := &fenced{world: newWorld(t, 4096, Budget{}), given: map[uint32]int{}}
+	f := &fenced{world: newWorld(t, 4096, Budget{}), now: 1, given: map[uint32]int{}, opened: map[uint32]int{}}
 	f.core.coverage.begin()
+	f.core.onFree = append(f.core.onFree, func(block int32) { f.open(f.core.pagesOf(block)) })
+	f.core.onGrant = append(f.core.onGrant, f.open)
 	return f
+}
+
+func (f *fenced) open(r Run) {
+	for at := r.First; at < r.End(); at++ {
+		f.opened[at] = f.now
+	}
+}
+
+// checkUncovered compares the sum of the pages that no fence covers with the steps in which the core got them.
+func (f *fenced) checkUncovered() {
+	var pages int64
+	for _, u := range f.freeRanges() {
+		first, end := f.pagesIn(u)
+		for at := first; at < end; at++ {
+			if f.opened[at] > f.fenced {
+				pages++
+			}
+		}
+	}
+	require.Equal(f.t, pages*f.core.ranges.pageBytes(), f.core.UncoveredBytes())
 }
 
 func (f *fenced) give(b *buffer) {
@@ -67,7 +90,10 @@ func TestOnlyCoveredPagesLeave(t *testing.T) {
 		f := newFenced(t)
 		sealing := false
 		steps := map[string]func(*rapid.T){
-			"": func(*rapid.T) { f.now++ },
+			"": func(*rapid.T) {
+				f.checkUncovered()
+				f.now++
+			},
 			"alloc": func(t *rapid.T) {
 				f.alloc(rapid.Int64Range(sizeclass.MaxBytes+1, 12*mib).Draw(t, "bytes"), 0, f.source)
 			},
@@ -94,7 +120,9 @@ func TestOnlyCoveredPagesLeave(t *testing.T) {
 				sealing = false
 			},
 			"release": func(t *rapid.T) {
-				f.leaves(f.core.Release(rapid.SampledFrom([]uint32{1, 3, ^uint32(0)}).Draw(t, "limit"), true))
+				limit, held := rapid.SampledFrom([]uint32{0, 1, 3, ^uint32(0)}).Draw(t, "limit"), f.heldPages
+				f.leaves(f.core.Release(limit, true))
+				require.LessOrEqual(t, held-f.heldPages, limit)
 			},
 			"tick": func(*rapid.T) {
 				f.core.Tick()
@@ -133,4 +161,25 @@ func TestGrantedPagesAreNotCovered(t *testing.T) {
 	assert.False(t, f.core.FenceWanted(), "it would cover nothing more")
 	f.back(f.core.Release(^uint32(0), true))
 	assert.Zero(t, f.core.HeldBytes())
+}
+
+// A covered part of a longer range leaves up to the limit, also where the range has several.
+func TestCoveredPagesLeaveUpToTheLimit(t *testing.T) {
+	t.Parallel()
+	for limit := range uint32(8) {
+		f := newFenced(t)
+		require.True(t, f.lend(0, 7))
+		f.core.Seal()
+		f.core.Covered()
+		f.sealed, f.fenced = f.now, f.now
+		f.core.coverage.open.add(Run{First: 2, Pages: 1})
+		f.core.coverage.open.add(Run{First: 5, Pages: 1}) // two pages, two pages, and one are covered
+		runs := f.core.Release(limit, true)
+		var pages uint32
+		for _, r := range runs {
+			require.False(t, r.Contains(2) || r.Contains(5))
+			pages += r.Pages
+		}
+		assert.Equal(t, min(limit, 5), pages)
+	}
 }

@@ -60,6 +60,11 @@ func TestSignsOfLife(t *testing.T) {
 			w.free(w.alloc(100, 0, source))
 			assert.Equal(w.t, before, w.core.Snapshot().RangeCount, "no turn was taken")
 		},
+		"a magazine of large blocks": func(w *world, source func(uint32) bool) {
+			before := w.core.Snapshot().RangeCount
+			w.free(w.alloc(mib, 0, source))
+			assert.Equal(w.t, before, w.core.Snapshot().RangeCount, "no turn was taken")
+		},
 		"a turn":    func(w *world, source func(uint32) bool) { w.free(w.alloc(3*mib+512, 0, source)) },
 		"a grant":   func(w *world, _ func(uint32) bool) { w.lend(0, 1) },
 		"a free":    func(w *world, _ func(uint32) bool) { w.free(w.live[0]) },
@@ -72,6 +77,7 @@ func TestSignsOfLife(t *testing.T) {
 			w.alloc(5*mib, 0, source)
 			w.free(w.alloc(8*mib, 0, source))
 			w.free(w.alloc(100, 0, source))
+			w.repeat(heatKept+4, mib, 0, source)
 			w.core.Tick()
 			for range idleTicks - 1 {
 				w.core.Tick()

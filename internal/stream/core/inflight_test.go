@@ -348,3 +348,104 @@ func TestTheCheckOfPendingBlocksFindsEachFigure(t *testing.T) {
 		assert.Equal(t, name != "none", f.check() != nil, name)
 	}
 }
+
+// A request finds the pending memory whose fence has passed, also if nothing was freed since.
+func TestARequestLandsWhatHasPassed(t *testing.T) {
+	t.Parallel()
+	for _, bytes := range []int64{64 * kib, 300 * kib} {
+		w := newWorld(t, 512, Budget{})
+		lines, _ := newLines(t, w, 2)
+		b := w.alloc(bytes, 0, w.always)
+		for w.alloc(bytes, 0, func(uint32) bool { return false }) != nil {
+			continue // all that there is
+		}
+		require.NoError(t, b.slot.Record(b.word, 0))
+		w.free(b)
+		w.core.Drain()
+		require.Equal(t, bytes, w.core.PendingBytes())
+		require.Nil(t, w.alloc(bytes, 0, func(uint32) bool { return false }))
+		number := lines[0].Begin()
+		lines[0].Took(number)
+		lines[0].Pass(number)
+		require.NotNil(t, w.alloc(bytes, 0, func(uint32) bool { return false }), "%d bytes", bytes)
+		require.Zero(t, w.core.PendingBytes())
+	}
+}
+
+// The lists of pending blocks are as long as the most that were pending at a time.
+func TestListsOfPendingBlocksDoNotGrow(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 512, Budget{})
+	lines, _ := newLines(t, w, 3)
+	for range 50 {
+		for i := range 4 {
+			b := w.alloc(4*kib, 0, w.always)
+			require.NoError(t, b.slot.Record(b.word, i%2))
+			require.NoError(t, b.slot.Record(b.word, 1))
+			w.free(b)
+		}
+		w.core.Drain()
+		for _, l := range lines {
+			number := l.Begin()
+			l.Took(number)
+			l.Pass(number)
+		}
+		w.core.Drain()
+		require.Zero(t, w.core.PendingBytes())
+	}
+	f := &w.core.inFlight
+	assert.Len(t, f.blocks, 4)
+	assert.Len(t, f.entries, 6)
+	assert.Empty(t, f.queues)
+	assert.LessOrEqual(t, cap(f.queues), 4)
+}
+
+// Each stream for which blocks wait is visited once: with the first number that they wait for, and with the one that a fence must
+// cover, or 0 if one was recorded.
+func TestEachLineIsVisited(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 512, Budget{})
+	lines, _ := newLines(t, w, 3)
+	use := func(line int) {
+		b := w.alloc(4*kib, 0, w.always)
+		require.NoError(t, b.slot.Record(b.word, line))
+		w.free(b)
+		w.core.Drain()
+	}
+	visited := func(each func(func(*line.Line, uint64))) map[*line.Line]uint64 {
+		all := map[*line.Line]uint64{}
+		each(func(l *line.Line, number uint64) {
+			_, twice := all[l]
+			assert.False(t, twice)
+			all[l] = number
+		})
+		return all
+	}
+	assert.Empty(t, visited(w.core.EachLine))
+	use(0)
+	use(1)
+	assert.Equal(t, map[*line.Line]uint64{lines[0]: 1, lines[1]: 1}, visited(w.core.EachLine))
+	assert.Equal(t, map[*line.Line]uint64{lines[0]: 1, lines[1]: 1}, visited(w.core.EachMissing))
+	lines[0].Took(lines[0].Begin())
+	use(0)
+	assert.Equal(t, map[*line.Line]uint64{lines[0]: 1, lines[1]: 1}, visited(w.core.EachLine))
+	assert.Equal(t, map[*line.Line]uint64{lines[0]: 0, lines[1]: 1}, visited(w.core.EachMissing))
+}
+
+// A stream that is shut serves no caller: neither a magazine nor a block that was just freed.
+func TestAShutStreamServesNobody(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 512, Budget{})
+	w.swell()
+	w.churn(w.core.misses.stability.at + 1)
+	require.True(t, w.takesBack(300*kib))
+	w.free(w.alloc(4*kib, 0, w.always))
+	w.free(w.alloc(300*kib, 0, w.always))
+	w.core.Shut()
+	for _, bytes := range []int64{4 * kib, 300 * kib} {
+		s, _ := w.cache.TakeBack(bytes)
+		assert.Nil(t, s)
+		s, _ = w.cache.Take(bytes)
+		assert.Nil(t, s)
+	}
+}

@@ -15,22 +15,21 @@ type large struct {
 	wanted    *wanted
 }
 
-// alloc serves a request beyond the classes with a block of exactly its units, or returns how many pages it
-// needs. cameBack says that a block of that length was freed since the last turn.
-func (l *large) alloc(units uint32, hint int, cameBack bool) (*magazine.Slot, uint32) {
+// alloc serves a request beyond the classes with a block of exactly its units; nil if there is no room. cameBack
+// says that a block of that length was freed since the last turn.
+func (l *large) alloc(units uint32, hint int, cameBack bool) *magazine.Slot {
 	bucket := magazine.BucketOf(uint64(units))
 	m := l.exacts.At(bucket, hint)
 	if m != nil && m.Units() == units {
 		if s := m.Take(); s != nil {
 			l.exacts.Shard(m, hint)
-			return s, 0
+			return s
 		}
 	}
 	block := l.ranges.heap.Take(units)
 	if block == heap.None {
-		var need uint32
-		if block, need = l.room.take(units); block == heap.None {
-			return nil, need
+		if block = l.room.take(units); block == heap.None {
+			return nil
 		}
 	}
 	var s *magazine.Slot
@@ -50,7 +49,7 @@ func (l *large) alloc(units uint32, hint int, cameBack bool) (*magazine.Slot, ui
 	s.Block, s.Units = block, units // place, inlined
 	s.SetAddress(l.ranges.address(block))
 	l.ranges.placed(block, occupant{slot: s})
-	return s, 0
+	return s
 }
 
 // allocAligned serves a request of any length with a block at a multiple of that many units, which returns to

@@ -1,13 +1,17 @@
 package core
 
 import (
+	"cmp"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/go-vram/vram/internal/heap"
 	"github.com/go-vram/vram/internal/sizeclass"
+	"github.com/go-vram/vram/internal/stream/magazine"
 )
 
 // excess releases the excess over the budget and checks that the budget then holds, as far as pages allow,
@@ -44,28 +48,72 @@ func (w *world) keptAndFree() int64 {
 	return int64(w.core.heap.FreeUnits()+w.core.retention.units) << sizeclass.UnitShift
 }
 
-// freePages counts the whole pages in free ranges, and the ranges that hold one: lent, and not touched by a
-// block of a slot or a span. The reference does not know the magazines' contents.
-func (w *world) freePages() (pages uint32, ranges int) {
-	touched := make([]bool, worldUnits/w.pageUnits)
+// units is a run of units of the arena.
+type units struct{ from, end uint32 }
+
+// freeRanges returns the longest runs of units that are lent and in no block of a slot or a span, in order. The reference does
+// not know the magazines' contents.
+func (w *world) freeRanges() (free []units) {
+	busy := []units{{worldUnits, worldUnits}}
+	for from := uint32(0); from < worldUnits; from += w.pageUnits {
+		if w.owners[from] == foreign {
+			busy = append(busy, units{from, from + w.pageUnits})
+		}
+	}
 	eachBlock(w.core.owner, func(block int32, _ occupant) {
 		from := w.core.heap.Offset(block)
-		for p := from / w.pageUnits; p <= (from+w.core.heap.Units(block)-1)/w.pageUnits; p++ {
-			touched[p] = true
-		}
+		busy = append(busy, units{from, from + w.core.heap.Units(block)})
 	})
-	before := false
-	for p := range touched {
-		free := !touched[p] && w.owners[uint32(p)*w.pageUnits] != foreign
-		if free {
-			pages++
-			if !before {
-				ranges++
-			}
+	slices.SortFunc(busy, func(a, b units) int { return cmp.Compare(a.from, b.from) })
+	at := uint32(0)
+	for _, b := range busy {
+		if b.from > at {
+			free = append(free, units{at, b.from})
 		}
-		before = free
+		at = b.end
+	}
+	return free
+}
+
+// pagesIn returns the whole pages in a run of units.
+func (w *world) pagesIn(u units) (first, end uint32) {
+	first, end = (u.from+w.pageUnits-1)/w.pageUnits, u.end/w.pageUnits
+	return first, max(first, end)
+}
+
+// freePages counts the whole pages in free ranges, and the ranges that hold one.
+func (w *world) freePages() (pages uint32, ranges int) {
+	for _, u := range w.freeRanges() {
+		if first, end := w.pagesIn(u); first < end {
+			pages += end - first
+			ranges++
+		}
 	}
 	return pages, ranges
+}
+
+// checkCached compares the figures of cached memory with the reference.
+func (w *world) checkCached(s Snapshot) {
+	var free, longest, spans uint64
+	all := w.freeRanges()
+	for _, u := range all {
+		free += uint64(u.end - u.from)
+		longest = max(longest, uint64(u.end-u.from))
+	}
+	w.core.owner.Spans.Each(func(m *magazine.Span) {
+		if m.Block != heap.None {
+			spans += uint64(w.core.heap.Units(m.Block)) - uint64(m.LiveSlots())*uint64(m.Units())
+		}
+	})
+	kept, _ := w.kept()
+	pages, _ := w.freePages()
+	require.Equal(w.t, free<<sizeclass.UnitShift, uint64(s.RangeBytes))
+	require.Equal(w.t, longest<<sizeclass.UnitShift, uint64(s.LargestFreeBytes))
+	require.Len(w.t, all, s.FreeRanges)
+	require.Equal(w.t, spans<<sizeclass.UnitShift, uint64(s.SpanBytes))
+	require.Equal(w.t, kept<<sizeclass.UnitShift, uint64(s.MagazineBytes))
+	require.Equal(w.t, uint64(pages)*uint64(w.pageUnits)<<sizeclass.UnitShift, uint64(s.PageBytes))
+	require.Equal(w.t, s.CachedBytes, s.RangeBytes+s.SpanBytes+s.MagazineBytes)
 }
 
 // MostPages allows a request all pages that fit its stream's budget even if it leaves the last of its own pages almost unused,
@@ -117,4 +165,33 @@ func TestIdleSpansGoWhereTheirPagesAreOverTheBudget(t *testing.T) {
 	assert.LessOrEqual(t, w.core.HeldBytes(), int64(6*mib), "the budget, and the page of the buffer that lives")
 	w.free(kept)
 	w.finish(true)
+}
+
+// The pages beyond a budget are the bytes beyond it, rounded up.
+func TestBytesBeyondTheBudgetAreWholePages(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 512, Budget{})
+	require.True(t, w.lend(0, 5))
+	pageBytes := w.core.ranges.pageBytes()
+	for _, c := range []struct {
+		bytes int64
+		pages uint32
+	}{
+		{-1, 0},
+		{0, 0},
+		{1, 1},
+		{2, 1},
+		{pageBytes - 1, 1},
+		{pageBytes, 1},
+		{pageBytes + 1, 2},
+		{5*pageBytes - 1, 5},
+		{5 * pageBytes, 0},
+		{2 * pageBytes, 2},
+	} { // a budget of no bytes is none
+		w.core.SetBudget(Budget{CacheBytes: 5*pageBytes - c.bytes})
+		assert.Equal(t, c.pages, w.core.limits.overPages(), "%d bytes", c.bytes)
+		assert.Equal(t, c.pages > 0, w.core.Over(), "%d bytes", c.bytes)
+	}
+	w.back(w.core.Excess(false))
+	assert.Equal(t, 3*pageBytes, w.core.HeldBytes())
 }

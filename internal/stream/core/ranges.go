@@ -103,7 +103,7 @@ func (r *ranges) takeMore(limit uint32, within func(first, end uint32) (from, to
 		r.heap.TakePages(limit, visit)
 		return r.taken
 	}
-	for limit > 0 { // the rest of a range may hold more pages that may leave
+	for { // the rest of a range may hold more pages that may leave
 		n := r.heap.TakeSomePages(limit, within, visit)
 		if n == 0 || !more() {
 			break

@@ -38,7 +38,7 @@ func (t *track) pass(units uint32) {
 	case t.heat > 0:
 		t.heat--
 	default:
-		t.units, t.heat, t.closed = units, 0, 0
+		t.units, t.heat = units, 0
 	}
 }
 

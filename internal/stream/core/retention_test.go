@@ -192,3 +192,32 @@ func TestABatchTakesFromTheMagazineOfItsLength(t *testing.T) {
 		assert.Equal(t, 1, got)
 	}
 }
+
+// Another length that misses in the bucket of an open magazine does not change since when its worth is counted.
+func TestWorthOutlastsAnotherLength(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 512, Budget{})
+	a, b := collidingBytes()
+	w.repeat(heatKept+1+worthHits, a, 0, w.always)
+	for range 2 {
+		require.True(t, w.exact(a).Open)
+		w.back(w.core.Release(^uint32(0), false))
+		w.repeat(heatKept+1, a, 0, w.always)
+	}
+	require.False(t, w.exact(a).Open)
+	w.repeat(heatKept-heatCold+2, a, 0, w.always)
+	require.True(t, w.exact(a).Open)
+	hold := w.alloc(a, 0, w.always) // later requests of the length miss
+	for w.core.retention.of(w.exact(a).Bucket()).units == blockUnits(a) {
+		w.alloc(b, 0, w.always)
+	}
+	w.alloc(a, 0, w.always)
+	for w.core.retention.of(w.exact(a).Bucket()).units != blockUnits(a) {
+		w.alloc(a, 0, w.always)
+	}
+	require.True(t, w.exact(a).Open)
+	w.free(hold)
+	w.back(w.core.Release(^uint32(0), false))
+	assert.EqualValues(t, heatCold, w.core.retention.of(w.exact(a).Bucket()).heat, "it has served little since it opened")
+	w.finish(true)
+}

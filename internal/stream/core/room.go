@@ -12,15 +12,13 @@ type room struct {
 	spans     *spans
 }
 
-// take takes a block of that many units, or returns how many pages it needs.
-func (r *room) take(units uint32) (block int32, needPages uint32) {
-	if block = r.ranges.heap.Take(units); block != heap.None {
-		return block, 0
+// take takes a block of that many units, or heap.None.
+func (r *room) take(units uint32) int32 {
+	block := r.ranges.heap.Take(units)
+	if block == heap.None && r.make(units) {
+		block = r.ranges.heap.Take(units)
 	}
-	if r.make(units) {
-		return r.ranges.heap.Take(units), 0
-	}
-	return heap.None, (units + r.ranges.pageUnits - 1) / r.ranges.pageUnits
+	return block
 }
 
 // takeAligned takes a block whose address is a multiple of that many units, or heap.None.

@@ -33,10 +33,7 @@ func (c *Core) setExact(on bool) {
 		c.spans.shelve()
 		c.spans.retireIdle()
 	} else {
-		c.spans.unshelve()
-		if c.wanted.on {
-			c.owner.Spans.ShelveAll()
-		}
+		c.spans.unshelve() // none while requests wait: see SetWanted
 	}
 	c.usage.publish()
 }

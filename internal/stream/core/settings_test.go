@@ -119,8 +119,10 @@ func TestMagazinesServeAgainAfterCountingExactly(t *testing.T) {
 	slot, _ := w.cache.Take(5 * kib)
 	assert.Nil(t, slot, "every allocation takes a turn")
 	w.core.SetSettings(Settings{})
+	turns := w.core.misses.Turns
 	second := w.alloc(5*kib, 0, w.always)
 	assert.Equal(t, first.slot.Magazine(), second.slot.Magazine())
+	assert.Equal(t, turns, w.core.misses.Turns, "it takes no turn")
 	w.check()
 	w.finish(false)
 }
@@ -165,4 +167,51 @@ func TestPlacesSayWhereBlocksAre(t *testing.T) {
 	s, _ := c.Alloc(700, 0)
 	assert.True(t, inside(s.Address(), 700))
 	require.NoError(t, c.Check())
+}
+
+// While requests wait no magazine serves, also where exact counting begins or ends then; a free wakes the owner.
+func TestNoMagazineServesWhileRequestsWait(t *testing.T) {
+	t.Parallel()
+	for _, exact := range [][]bool{{false}, {true, false}, {false, true, false}, {true}} {
+		for _, wantedAt := range []int{0, 1, 2} {
+			w := newWorld(t, 512, Budget{})
+			w.free(w.alloc(5*kib, 0, w.always))
+			live := w.alloc(5*kib, 0, w.always)
+			for i := range max(wantedAt+1, len(exact)) {
+				if i == wantedAt {
+					w.core.SetWanted(true)
+				}
+				if i < len(exact) {
+					w.core.SetSettings(Settings{Exact: exact[i]})
+				}
+			}
+			slot, _ := w.cache.Take(5 * kib)
+			assert.Nil(t, slot, "%v, wanted at %d", exact, wantedAt)
+			assert.Empty(t, w.core.spans.shelved)
+			wakes := w.wakes
+			w.free(live)
+			w.core.DrainAll()
+			assert.True(t, w.wakes > wakes || w.core.TakeCame(), "%v, wanted at %d", exact, wantedAt)
+			w.core.SetWanted(false)
+			w.finish(true)
+		}
+	}
+}
+
+// Alignment holds for addresses, wherever the arena begins.
+func TestAlignmentHoldsInAnyArena(t *testing.T) {
+	t.Parallel()
+	const pageBytes = int64(256 * kib)
+	for first := range cudadrv.Ptr(9) {
+		var cache magazine.Cache
+		c := New(Config{Base: worldBase + first*sizeclass.UnitBytes, PageBytes: pageBytes}, &cache, &world{})
+		c.Grant(Run{First: 0, Pages: 8})
+		for align := int64(sizeclass.UnitBytes); align <= 4*pageBytes; align *= 2 {
+			s, _ := c.AllocAligned(3*sizeclass.UnitBytes, align, false)
+			require.NotNil(t, s)
+			require.Zero(t, int64(s.Address())%align, "arena at %d, aligned to %d", first, align)
+			c.PutBack(s)
+		}
+		require.NoError(t, c.Check())
+	}
 }

@@ -173,3 +173,33 @@ func TestAStreamThatClosesReturnsItsSlack(t *testing.T) {
 		})
 	}
 }
+
+// The slack begins beyond the minimum, rises by an eighth at least, and is counted from each tick on.
+func TestSlackRisesInSteps(t *testing.T) {
+	t.Parallel()
+	var device Allowance
+	var limit atomic.Int64
+	limit.Store(1 << 50)
+	s := slack{device: &device, limit: &limit, setPile: func(uint64) {}}
+	for range 2 {
+		sum := uint64(0)
+		follow := func(to uint64) uint64 { // what was freed since the tick
+			for sum < to {
+				units := uint32(min(to-sum, 1<<30)) //nolint:gosec // bounded
+				s.follow(units)
+				sum += uint64(units)
+			}
+			return s.units
+		}
+		const first = minSlack + 8
+		assert.Zero(t, follow(fencesPerTick*(minSlack+1)-1))
+		assert.EqualValues(t, minSlack+1, follow(fencesPerTick*(minSlack+1)))
+		s.units, device.units = first, atomic.Int64{}
+		device.units.Store(first)
+		assert.EqualValues(t, first, follow(fencesPerTick*(first+first/8+1)-1))
+		assert.EqualValues(t, first+first/8+1, follow(fencesPerTick*(first+first/8+1)))
+		s.press()
+		s.tick()
+	}
+	assert.Zero(t, device.units.Load())
+}

@@ -92,6 +92,26 @@ func TestALongLoopReturnsWhatItDoesNotNeed(t *testing.T) {
 	w.finish(true)
 }
 
+// One page that was free for a whole window is surplus, one unit less is not.
+func TestAPageIsSurplus(t *testing.T) {
+	t.Parallel()
+	for used, surplus := range map[int64]uint32{0: 1, 512: 0} {
+		w := aging(t, 1)
+		require.True(t, w.grant(3, 1))
+		w.alloc(256*kib, 0, nil)
+		if used > 0 {
+			w.aligned(used, 512, nil)
+		}
+		w.core.NoteMinFree()
+		var gone uint32
+		for range 4 {
+			gone += w.ages()
+		}
+		assert.Equal(t, surplus, gone, "%d bytes of the page are in use", used)
+		w.finish(true)
+	}
+}
+
 // Random requests, frees and ticks: a window's surplus is the least that was free at the end of its turns, in
 // whole pages.
 func TestSurplusFollowsTheReference(t *testing.T) {

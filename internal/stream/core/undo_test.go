@@ -36,3 +36,18 @@ func TestPutBackCountsItsOwnFreeOnly(t *testing.T) {
 	caller.Wait()
 	assert.Equal(t, taken, w.core.Snapshot().FreeCount)
 }
+
+// A batch sees that the books were read since it began, or are being read, and nothing else.
+func TestABatchSeesReadings(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 512, Budget{})
+	p := w.core.Parts()
+	for range 3 {
+		before := p.Reading()
+		require.False(t, p.Seen(before))
+		w.core.Snapshot()
+		require.True(t, p.Seen(before))
+	}
+	p.readings.Add(1) // as Snapshot begins
+	require.True(t, p.Seen(p.Reading()))
+}

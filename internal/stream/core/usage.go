@@ -54,17 +54,11 @@ func (u *usage) raiseGiven(givenUnits uint64) {
 // resetPeak restarts the peak of the statistics at that many units.
 func (u *usage) resetPeak(givenUnits uint64) {
 	u.givenPeak.Reset(int64(givenUnits)) //nolint:gosec // units of one arena
-	if u.exact {
-		u.publish()
-	}
 }
 
 // beginScope begins a scope of the peak at that many units.
 func (u *usage) beginScope(number, givenUnits uint64) {
 	u.givenPeak.Begin(number, int64(givenUnits)) //nolint:gosec // units of one arena
-	if u.exact {
-		u.publish()
-	}
 }
 
 // quiescent reports whether less is in use than an eighth of the peak.

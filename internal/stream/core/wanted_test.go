@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/go-vram/vram/internal/sizeclass"
 	"github.com/go-vram/vram/internal/stream/magazine"
 )
 
@@ -68,4 +69,33 @@ func TestASearchInVainTellsWhatItRetired(t *testing.T) {
 	w.core.DrainAll()
 	assert.True(t, w.core.TakeCame())
 	assert.False(t, w.core.TakeCame())
+}
+
+// A trial reports whether it found everything, and undoes nothing then.
+func TestATrialThatFinds(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 4096, Budget{})
+	for _, found := range []bool{true, false} {
+		undone := false
+		assert.Equal(t, found, w.core.Trial(func() bool { return found }, func() { undone = true }))
+		assert.Equal(t, !found, undone)
+	}
+}
+
+// A free into a magazine without free slots is reported while requests wait.
+func TestAFreeIntoAFullMagazineIsReported(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 512, Budget{})
+	var all []*buffer
+	for range sizeclass.SpanBlocks(sizeclass.Count - 1) {
+		all = append(all, w.alloc(64*kib, 0, w.always))
+	}
+	w.core.SetWanted(true)
+	w.core.DrainAll()
+	w.core.TakeCame()
+	for i, b := range all {
+		w.free(b)
+		w.core.DrainAll()
+		assert.Equal(t, i == 0 || i == len(all)-1, w.core.TakeCame(), "the first, and the last, which frees the span")
+	}
 }

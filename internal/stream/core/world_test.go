@@ -300,7 +300,8 @@ func (w *world) check() {
 	require.Equal(w.t, w.frees, s.FreeCount)
 	require.Equal(w.t, w.byPool, s.RefillCount)
 	require.Equal(w.t, w.own, s.RangeCount)
-	require.LessOrEqual(w.t, s.LargestFreeBytes, s.CachedBytes)
+	w.checkCached(s)
+	require.GreaterOrEqual(w.t, w.core.usage.peakUnits, w.core.usedUnits(), "the decisions' peak")
 	require.NoError(w.t, w.core.Check(), "after the snapshot")
 }
 
