@@ -422,3 +422,21 @@ func TestTakeAndFreeAllocateNothing(t *testing.T) {
 	}
 	assert.Zero(t, testing.AllocsPerRun(1000, listed), "through the list")
 }
+
+// Each way to a block serves any request with a block that is long enough, and of the shortest class that is.
+func TestBlocksAreAsLongAsTheirRequests(t *testing.T) {
+	t.Parallel()
+	for units := int64(1); units <= sizeclass.MaxUnits; units++ {
+		for _, bytes := range []int64{units*sizeclass.UnitBytes - sizeclass.UnitBytes + 1, units*sizeclass.UnitBytes - 1, units * sizeclass.UnitBytes} {
+			class := sizeclass.Of(uint64(units))
+			c, _, m := cacheOf(class)
+			s, _ := c.Take(bytes)
+			require.NotNil(t, s, "%d bytes", bytes)
+			require.Same(t, m, s.Magazine().Span(), "%d bytes", bytes)
+			s, _, got, err := c.Alloc(bytes)
+			require.NoError(t, err)
+			require.Same(t, m, s.Magazine().Span(), "%d bytes", bytes)
+			require.Equal(t, bytes, got)
+		}
+	}
+}

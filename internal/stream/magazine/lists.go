@@ -225,7 +225,6 @@ func (r *register) CollectParked() {
 	}
 	for m := r.home.parked.Swap(nil); m != nil; {
 		next := m.next
-		m.next = nil
 		m.part.MagazineHome(m)
 		m = next
 	}

@@ -155,3 +155,20 @@ func meetAnnouncements(t *testing.T, bit uint64, announce func(*Slot, uint64) er
 		}
 	}
 }
+
+// A history has its slot's earlier ones, up to a number.
+func TestHistoriesAreCut(t *testing.T) {
+	t.Parallel()
+	var all *History
+	for length := range 7 {
+		for most := range 6 {
+			got := 0
+			for h := all.cut(most); h != nil; h = h.former {
+				got++
+				assert.EqualValues(t, length-got, h.Bytes, "the latest first")
+			}
+			assert.Equal(t, min(length, most), got)
+		}
+		all = &History{Bytes: int64(length), former: all}
+	}
+}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/internal/sizeclass"
@@ -542,4 +543,35 @@ func TestACollectedSlotHasNoFlag(t *testing.T) {
 		assert.Zero(t, s.Word()&flagMask)
 		assert.Zero(t, s.Flags())
 	}
+}
+
+// Numbers of dropped magazines are used again: there are never more numbers than there were magazines at one time.
+func TestNumbersAreUsedAgain(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		r := register{home: new(Home)}
+		most := 0
+		t.Repeat(map[string]func(*rapid.T){
+			"add": func(*rapid.T) {
+				m := new(layout)
+				r.add(&m.Magazine, exactKind, 1, nil)
+				most = max(most, len(r.all))
+			},
+			"drop": func(t *rapid.T) {
+				if len(r.all) > 0 {
+					gone := r.all[rapid.IntRange(0, len(r.all)-1).Draw(t, "which")]
+					r.keep(func(m *Magazine) bool { return m != gone })
+				}
+			},
+			"": func(t *rapid.T) {
+				seen := map[uint32]bool{}
+				for _, m := range r.all {
+					require.False(t, seen[m.number])
+					seen[m.number] = true
+					require.Same(t, m, (*r.home.magazines.Load())[m.number].Load())
+				}
+				require.Equal(t, most, r.count)
+			},
+		})
+	})
 }

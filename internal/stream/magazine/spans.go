@@ -282,9 +282,8 @@ func (o *Spans) LiveMask(m *Magazine) uint64 { return m.liveBeside(m.Span().home
 // Carved returns the slot of the block at that offset in a span, or nil in the remainder of the span.
 // Precondition: the magazine has a span.
 func (m *Magazine) Carved(units uint32) *Slot {
-	each := m.UnitsOf(m.At(0))
-	i := units / each
-	if i >= sizeclass.SpanBlocks(sizeclass.Of(uint64(each))) {
+	i := units / m.units
+	if i >= sizeclass.SpanBlocks(sizeclass.Of(uint64(m.units))) {
 		return nil
 	}
 	return m.At(int(i))

@@ -85,3 +85,149 @@ func TestAMoveIsSettledWhenItsHolderStands(t *testing.T) {
 	assert.False(t, s.Settled(s.Word()))
 	require.True(t, s.Live(s.Word()))
 }
+
+// A freed slot reports the streams that were recorded for its block, each once, for all numbers and all earlier users
+// of the slot.
+func TestAFreedSlotReportsItsUsers(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		c, o, m := cacheOf(last)
+		for range rapid.IntRange(1, 3).Draw(t, "lives") {
+			s, handle := c.Take(64 << 10)
+			require.Same(t, m.At(0), s)
+			want := map[int]int{}
+			for range rapid.IntRange(0, 5).Draw(t, "uses") {
+				number := rapid.OneOf(rapid.IntRange(0, 3), rapid.IntRange(userCount-1, userCount+1), rapid.IntRange(0, line.Count-1)).Draw(t, "number")
+				require.NoError(t, s.Record(handle, number))
+				want[number] = 1
+			}
+			require.NoError(t, s.Free(handle))
+			if len(want) == 0 {
+				require.Zero(t, s.Flags())
+				continue
+			}
+			require.NotZero(t, s.Flags()&Announced)
+			require.Same(t, s, o.Used(false))
+			number, alone := s.User()
+			got := map[int]int{}
+			s.TakeUses(func(number int) { got[number]++ }, func(*line.Line, uint64, bool) { require.Fail(t, "no use is listed") })
+			require.Equal(t, want, got)
+			if alone {
+				require.Equal(t, map[int]int{number: 1}, got)
+			}
+			o.Collect(s)
+		}
+	})
+}
+
+// A recorded use by a stream without a number lasts until the free, also where another use by that stream has ended.
+func TestARecordedUseOutlastsOneThatEnds(t *testing.T) {
+	t.Parallel()
+	c, _, _ := cacheOf(0)
+	s, handle := c.Take(512)
+	var other line.Line
+	other.Init(nil)
+	use, err := s.Begin(handle, &other)
+	require.NoError(t, err)
+	require.NoError(t, s.RecordLine(handle, &other))
+	require.NoError(t, use.End(7))
+	require.NoError(t, s.Free(handle))
+	listed := 0
+	s.TakeUses(func(int) {}, func(l *line.Line, _ uint64, open bool) {
+		listed++
+		assert.Same(t, &other, l)
+		assert.True(t, open)
+	})
+	assert.Equal(t, 1, listed)
+}
+
+// A begin or a move that is refused, since the block is freed while it is noted, leaves no open use: no later fence of its stream
+// is waited for.
+func TestARefusedUseIsNotOpen(t *testing.T) {
+	t.Parallel()
+	var other line.Line
+	other.Init(nil)
+	for name, use := range map[string]func(s *Slot, handle uint64) error{
+		"begin": func(s *Slot, handle uint64) error {
+			_, err := s.Begin(handle, &other)
+			return err
+		},
+		"move": func(s *Slot, handle uint64) error {
+			_, err := s.Move(handle, &other, 0, nil)
+			return err
+		},
+	} {
+		c, o, _ := cacheOf(0)
+		free := func() {}
+		c.SetReach(func(string) { free() })
+		s, handle := c.Take(512)
+		require.NoError(t, s.Record(handle, userCount), "it has a note, and goes to the owner")
+		free = func() {
+			free = func() {}
+			require.NoError(t, s.Free(handle))
+		}
+		require.ErrorIs(t, use(s, handle), ErrStale, name)
+		require.Same(t, s, o.Used(false))
+		listed := 0
+		s.TakeUses(func(int) {}, func(_ *line.Line, _ uint64, open bool) {
+			listed++
+			assert.False(t, open, name)
+		})
+		assert.Equal(t, 1, listed, name)
+	}
+}
+
+// An allocation has one value: the first call of Attach makes it. Calls for earlier handles are refused.
+func TestAttachMakesOneValue(t *testing.T) {
+	t.Parallel()
+	c, o, _ := cacheOf(0)
+	made := 0
+	value := func() any {
+		made++
+		return made
+	}
+	s, first := c.Take(512)
+	for range 2 {
+		got, err := s.Attach(first, value)
+		require.NoError(t, err)
+		assert.Equal(t, 1, got)
+		assert.Equal(t, 1, s.Attached(first))
+	}
+	require.NoError(t, s.Free(first))
+	require.Same(t, s, o.Used(false))
+	o.Collect(s)
+	again, second := c.Take(512)
+	require.Same(t, s, again)
+	assert.Nil(t, s.Attached(second))
+	for range 2 {
+		got, err := s.Attach(second, value)
+		require.NoError(t, err)
+		assert.Equal(t, 2, got)
+	}
+	_, err := s.Attach(first, value)
+	require.ErrorIs(t, err, ErrStale)
+	assert.Equal(t, 2, made)
+}
+
+// Frees wake the owner while memory is wanted, and no more once it is not.
+func TestFreesWakeTheOwnerWhileMemoryIsWanted(t *testing.T) {
+	t.Parallel()
+	c, o, _ := cacheOf(0)
+	woken := 0
+	c.waker = wakes(func() { woken++ })
+	for i, wanted := range []bool{false, true, true, false, true, false} {
+		o.Want(wanted)
+		before := woken
+		s, handle := c.Take(512)
+		require.NoError(t, s.Announce(handle, Detached))
+		require.NoError(t, s.Free(handle))
+		assert.Equal(t, wanted, woken > before, "step %d", i)
+	}
+}
+
+// The zero Use is over.
+func TestTheZeroUseIsOver(t *testing.T) {
+	t.Parallel()
+	require.ErrorIs(t, Use{}.End(1), ErrUseOver)
+	require.ErrorIs(t, Use{}.Open(), ErrUseOver)
+}

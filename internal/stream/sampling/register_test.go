@@ -21,11 +21,12 @@ func TestTotalsByPlace(t *testing.T) {
 	r.Site(Labels{Stream: 1, Tag: "x"}, here).Allocated(9, 3, all, all)
 	r.Site(Labels{Stream: 1, Tenant: "x"}, here).Allocated(9, 4, all, all)
 	r.Site(Labels{Stream: 1}, there).Allocated(9, 5, all, all)
+	r.Site(Labels{Stream: 2}, here).Allocated(9, 6, all, all)
 	records := r.Read()
-	require.Len(t, records, 4, "places are told apart by every label, and by the stack")
+	require.Len(t, records, 5, "places are told apart by every label, and by the stack")
 	find := func() Record {
 		for _, x := range r.Read() {
-			if x.Tag == "" && x.Tenant == "" && x.Stack[1] == 2 {
+			if x.Stream == 1 && x.Tag == "" && x.Tenant == "" && x.Stack[1] == 2 {
 				return x
 			}
 		}
@@ -126,6 +127,15 @@ func TestSitesOfOnePlaceAreOneRecord(t *testing.T) {
 	assert.Contains(t, records[24].Stack.String(), "TestSitesOfOnePlaceAreOneRecord")
 }
 
+// Two functions in one line are two records.
+func TestFunctionsAreToldApart(t *testing.T) {
+	var r Register
+	one, other := func() site.Stack { return site.Here(0)[:1] }, func() site.Stack { return site.Here(0)[:1] }
+	r.Site(Labels{}, one()).Allocated(0, 1, all, all)
+	r.Site(Labels{}, other()).Allocated(0, 2, all, all)
+	require.Len(t, r.Read(), 2)
+}
+
 // Two lines of a function are two records.
 func TestLinesAreToldApart(t *testing.T) {
 	var r Register
@@ -190,6 +200,13 @@ func TestGatheredStacksAreBounded(t *testing.T) {
 		count += x.Allocated.Count
 	}
 	assert.EqualValues(t, rounds, count)
+	gathered := 0
+	for _, s := range r.tree.Load().all(nil) {
+		if s.labels == (Labels{}) {
+			gathered++
+		}
+	}
+	assert.Equal(t, gatheredLimit, gathered)
 }
 
 // Goroutines that enter, count and end while places are retired lose no sample.
@@ -258,4 +275,23 @@ func TestASampleOfARetiredPlaceIsCounted(t *testing.T) {
 	allocated, inUse = total()
 	assert.Equal(t, others+10, allocated)
 	assert.Equal(t, others, inUse)
+}
+
+// A sample that stands for itself alone has any number of bytes, and counts once.
+func TestACertainSampleCountsAsItIs(t *testing.T) {
+	var r Register
+	const bytes = 1 << 61
+	x := r.Site(Labels{}, site.Stack{1}).Allocated(0, bytes, all, all)
+	assert.Equal(t, Totals{Count: 1, Bytes: bytes, SampledCount: 1, SampledBytes: bytes}, r.Read()[0].InUse)
+	x.End()
+	assert.Equal(t, Totals{}, r.Read()[0].InUse)
+}
+
+// Counts are rounded to the nearest number.
+func TestCountsAreRounded(t *testing.T) {
+	for parts, want := range map[int64]int64{
+		0: 0, weightOne/2 - 1: 0, weightOne / 2: 1, weightOne: 1, weightOne + weightOne/2 - 1: 1, weightOne + weightOne/2: 2,
+	} {
+		assert.Equal(t, want, totalsOf([totalCount]int64{2: parts}).Count, "%d", parts)
+	}
 }
