@@ -25,3 +25,13 @@ func TestScopesHavePeaksOfTheirOwn(t *testing.T) {
 	assert.Equal(t, want, m.Peaks())
 	assert.Equal(t, want, m.EndScope(8), "an unknown scope has the peaks since the reset")
 }
+
+// Memory outside the arena counts in the peak of reserved bytes.
+func TestThePeakHasTheMemoryOutside(t *testing.T) {
+	t.Parallel()
+	m := mapped(t, 2, 5)
+	m.Outside(3)
+	m.Outside(-2)
+	assert.EqualValues(t, 1, m.OutsideBytes())
+	assert.Equal(t, 7*m.PageBytes()+3, m.Peaks().ReservedBytes)
+}

@@ -96,7 +96,7 @@ func (s *scan) windowIn(u User, region Run, count uint32, best *Window, ok *bool
 		}
 	}
 	try(region.First)
-	if region.End() == s.maxPages && last-region.First >= s.zonePages() {
+	if region.End() == s.maxPages && s.free.count(region) == 0 && last-region.First >= s.zonePages() {
 		try(region.First + s.zonePages())
 	}
 	s.eachFree(region, func(r Run) {

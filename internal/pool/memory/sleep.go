@@ -271,10 +271,17 @@ func (*sleep) check(m *Memory) error {
 		if !h.live {
 			asleep += m.Bytes(h.run.Pages)
 		}
+		named := false
 		for _, p := range m.of(h.run) {
-			if p.handle == int32(number) && p.state != Lent && p.state != Busy {
+			if p.handle != int32(number) {
+				continue
+			}
+			if named = true; p.state != Lent && p.state != Busy {
 				return fmt.Errorf("pool: handle %d is asleep, and a page of it has state %d", number, p.state)
 			}
+		}
+		if !named {
+			return fmt.Errorf("pool: handle %d is asleep, and no page names it", number)
 		}
 	}
 	if asleep != m.sleepingBytes {

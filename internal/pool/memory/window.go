@@ -121,7 +121,7 @@ func (f *finder) amongFree(u User, count uint32) (best Window, ok bool) {
 	look := func(i int32) bool {
 		f.visits++
 		if r, is := f.region(u, uint32(i)); is && r.Pages >= count {
-			if w := f.windowIn(u, r, count); !ok || w.better(&best) {
+			if w := f.windowIn(r, count); !ok || w.better(&best) {
 				best, ok = w, true
 			}
 		}
@@ -166,26 +166,18 @@ func (f *finder) reaches(u User, p *page) bool {
 	return p.state == Free && u.mayUse(p.client) || p.state == Hole && !f.plain
 }
 
-// windowIn returns the best window in a region that has free pages and is long enough.
-func (f *finder) windowIn(u User, region Run, count uint32) (best Window) {
-	last := region.End() - count
+// windowIn returns the best window in a region that has free pages and is long enough. A free page is in it.
+func (f *finder) windowIn(region Run, count uint32) (best Window) {
 	try := func(first uint32) {
 		run := Run{First: first, Pages: count}
-		w := Window{Run: run, Missing: count - f.free.count(run), gap: region.Pages}
-		w.apart = w.Missing == count && first == region.First && !f.adjoins(u, first)
-		if best.Run.Pages == 0 || w.Missing < best.Missing || w.Missing == best.Missing && best.apart && !w.apart {
-			best = w
+		if missing := count - f.free.count(run); best.Run.Pages == 0 || missing < best.Missing {
+			best = Window{Run: run, Missing: missing, gap: region.Pages}
 		}
 	}
 	try(region.First)
-	if region.End() == f.maxPages && last-region.First >= f.zonePages() {
-		try(region.First + f.zonePages())
-	}
 	f.eachFree(region, func(r Run) {
-		try(min(r.First, last))
-		if end := r.End(); end >= region.First+count {
-			try(min(end-count, last))
-		}
+		try(min(r.First, region.End()-count))
+		try(max(r.End(), region.First+count) - count)
 	})
 	return best
 }

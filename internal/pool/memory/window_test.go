@@ -3,6 +3,7 @@ package memory
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -39,6 +40,7 @@ func TestWindowsAreThoseOfAScan(t *testing.T) {
 			"shrink":     p.shrink,
 			"sleep":      p.sleep,
 			"wake":       p.wake,
+			"forget":     p.forget,
 			"":           p.compare,
 		})
 	})
@@ -201,6 +203,7 @@ func drawWaits(t *rapid.T) func(Client) bool {
 // compare compares with the scan and checks the books.
 func (p *past) compare(t *rapid.T) {
 	require.NoError(t, p.Check(false, map[Client]uint64{}))
+	p.compareTags(t)
 	s, waits := newScan(&p.finder), drawWaits(t)
 	pages := p.drawPages(t)
 	for id := range Client(clients + 1) {
@@ -215,6 +218,43 @@ func (p *past) compare(t *rapid.T) {
 		same(t, func(_ User, n uint32) (Window, bool) { return s.Beyond(n) },
 			func(_ User, n uint32) (Window, bool) { return p.Beyond(n) }, User{}, pages)
 	}
+}
+
+// compareTags compares the index of the free runs, by their tags, with the pages.
+func (p *past) compareTags(t *rapid.T) {
+	under, count, longest := map[Client]int64{}, map[bool]int{}, map[bool]uint32{}
+	for at := uint32(0); at < p.top(); at++ {
+		if run := p.pages[at]; run.state == Free {
+			under[run.client] += p.Bytes(run.run)
+			clean := run.client == 0
+			count[clean]++
+			longest[clean] = max(longest[clean], run.run)
+			at += run.run - 1
+		}
+	}
+	var sum int64
+	for id := range Client(clients + 1) {
+		require.Equal(t, id != 0 && under[id] > 0, p.AnyTagged(func(other Client) bool { return other == id }), "client %d", id)
+		if id != 0 {
+			require.Equal(t, under[id], p.TaggedBytes(id), "client %d", id)
+			sum += under[id]
+		}
+	}
+	delete(under, 0)
+	require.Equal(t, slices.Sorted(maps.Keys(under)), p.TaggedClients())
+	require.Equal(t, sum, p.PendingBytes())
+	require.Equal(t, count[true], p.CleanRuns())
+	require.Equal(t, count[true]+count[false], p.FreeRuns())
+	require.Equal(t, longest[true], p.MaxCleanPages())
+	require.Equal(t, p.Bytes(max(longest[true], longest[false])), p.MaxFreeBytes())
+}
+
+// forget drops a client's index unless there are free pages under its tags.
+func (p *past) forget(t *rapid.T) {
+	id := drawClient(t)
+	p.Forget(id)
+	_, kept := p.tagged[id]
+	require.Equal(t, p.TaggedBytes(id) > 0, kept)
 }
 
 func same(t *rapid.T, want, have func(User, uint32) (Window, bool), u User, pages uint32) {
@@ -309,4 +349,39 @@ func TestTheIndexOfHolesIsInOrder(t *testing.T) {
 
 func compareKeys(a, b holeKey) int {
 	return cmp.Or(cmp.Compare(a.after, b.after), cmp.Compare(a.pages, b.pages), cmp.Compare(a.first, b.first))
+}
+
+// In every arena of a few pages, each of which is a hole, clean, pending, or lent to one of two clients, the windows of each length
+// match the scan: with zones between clients, and without.
+func TestEverySmallArena(t *testing.T) {
+	t.Parallel()
+	const pages, states = 5, 5
+	for _, maxPages := range []uint32{pages + 1, 1030} {
+		for _, plain := range []bool{false, true} {
+			for number := range 3125 { // states to the power of pages
+				m := New(pageBytes, maxPages, plain)
+				m.extend(pages)
+				for at, rest := uint32(0), number; at < pages; at, rest = at+1, rest/states {
+					switch one := (Run{First: at, Pages: 1}); rest % states {
+					case 1:
+						m.addFree(one, Tag{})
+					case 2:
+						m.addFree(one, Tag{1, 1})
+					case 3, 4:
+						m.setState(one, Lent, Client(rest%states-2))
+					}
+				}
+				s := newScan(&m.finder)
+				for _, count := range []uint32{1, 2, 3, max(1, maxPages-pages-1), maxPages - pages, maxPages - pages + 1} {
+					for id := range Client(3) {
+						w, ok := s.Room(User{Client: id}, count)
+						have, is := m.Room(User{Client: id}, count)
+						if w != have && ok || ok != is {
+							require.Equal(t, w, have, "arena %d of %d, plain %t, client %d, %d pages: %t, not %t", number, maxPages, plain, id, count, is, ok)
+						}
+					}
+				}
+			}
+		}
+	}
 }
