@@ -5,6 +5,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram/cudadrv"
 )
 
 // aPage is a worth of one handle a page.
@@ -422,4 +424,31 @@ func TestTheLivePeakRisesAfterALook(t *testing.T) {
 	assert.EqualValues(t, 16*pageBytes, m.core.budget.livePeak.bytes())
 	assert.EqualValues(t, 16*pageBytes, m.core.ReservedBytes())
 	assert.Empty(t, m.refills)
+}
+
+// A request that fits once the slack has widened asks nobody, also where another client has as much as it wants.
+func TestAWiderSlackServesBeforeOthersAreAsked(t *testing.T) {
+	t.Parallel()
+	for name, costNs := range map[string]int64{"it widens": 1 << 40, "it does not": 0} {
+		m := contending(t, wide(aPage))
+		m.drop(2)
+		m.core.budget.costNs = costNs
+		m.miss(3, 8)
+		assert.Equal(t, costNs == 0, m.moved.asks > 0, name)
+	}
+}
+
+// The time that a job took to fill a window is learned, and so the price of growth follows the driver.
+func TestTheTimeOfAJobIsLearned(t *testing.T) {
+	t.Parallel()
+	w := settled(t, 1)
+	w.want(1, 8)
+	w.give(1, 0)
+	j := w.job
+	require.Equal(t, 2, j.Created())
+	for i := range j.Ops {
+		j.Ops[i].Handle = cudadrv.Handle(1 + i)
+	}
+	w.core.Step(JobDone{Job: j, Done: len(j.Ops), TookNs: 10_000})
+	assert.EqualValues(t, 5_000, w.core.budget.createNs)
 }

@@ -211,20 +211,24 @@ func TestRefusingDriverIsNotAskedWithoutEnd(t *testing.T) {
 // Check sees damage to the core's own state.
 func TestCheckSeesDamage(t *testing.T) {
 	t.Parallel()
-	for name, harm := range map[string]func(c *Core){
-		"a client that holds more":     func(c *Core) { c.clients.all[1].heldPages++ },
-		"bytes over the limit":         func(c *Core) { c.settings.LimitBytes = pageBytes },
-		"memory that is free twice":    func(c *Core) { c.memory.Free(Run{First: 0, Pages: 4}, memory.Tag{}) },
-		"a wait that nobody asked for": func(c *Core) { c.waiters.demandBytes++ },
+	for want, harm := range map[string]func(c *Core){
+		"the books say 5":      func(c *Core) { c.clients.all[1].heldPages++ },
+		"the clients come to":  func(c *Core) { c.clients.usedBytes++ },
+		"over the limit":       func(c *Core) { c.settings.LimitBytes = pageBytes },
+		"the books say 4 in 2": func(c *Core) { c.memory.Free(Run{First: 0, Pages: 4}, memory.Tag{}) },
+		"requests wait for":    func(c *Core) { c.waiters.demandBytes++ },
+		"under another name": func(c *Core) {
+			c.waiters.parked[7] = &request{client: 1, token: 3}
+		},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(want, func(t *testing.T) {
 			t.Parallel()
 			w := settled(t, 1)
 			w.fill(1, 8)
 			w.give(1, 0, Run{First: 0, Pages: 4})
 			require.NoError(t, w.core.Check())
 			harm(w.core)
-			assert.Error(t, w.core.Check())
+			assert.ErrorContains(t, w.core.Check(), want)
 		})
 	}
 }

@@ -183,3 +183,184 @@ func TestAnAskAndTheNext(t *testing.T) {
 		})
 	}
 }
+
+// A client may return something unless it is a reservation, or has left with nothing.
+func TestWhoMayReturnPages(t *testing.T) {
+	t.Parallel()
+	for heldPages := range uint64(3) {
+		for _, gone := range []bool{false, true} {
+			assert.Equal(t, !gone || heldPages > 0, (&client{heldPages: heldPages, gone: gone}).mayReturn(), "%d pages, gone: %t", heldPages, gone)
+			assert.False(t, (&client{heldPages: heldPages, gone: gone, reserves: true}).mayReturn())
+		}
+	}
+}
+
+// After so many refusals by the driver a window keeps no free page in its place.
+func TestTheLastWindowKeepsNothingInPlace(t *testing.T) {
+	t.Parallel()
+	for refusals := range maxRefusals + 1 {
+		w := settled(t, 1)
+		w.fill(1, 8)
+		w.give(1, 0, Run{First: 4, Pages: 4})
+		r := &request{client: 1, wish: wish{pages: 6}, ascent: ascent{askedAll: true, refusal: refusal{refusals: refusals}}}
+		require.Equal(t, again, w.core.scheduler.ladder.grower.recycle(r))
+		first := uint32(4)
+		if refusals >= holesRefusals {
+			first = 8
+		}
+		assert.Equal(t, Run{First: first, Pages: 6}, w.core.jobs.inFlight.Window, "%d refusals", refusals)
+	}
+}
+
+// What a client cannot return and what it has of others is taken from its answers alone.
+func TestOnlyAnswersReportWhatIsPending(t *testing.T) {
+	t.Parallel()
+	m := Return{UncoveredBytes: 1, PendingBytes: 2, LetsOnly: true}
+	cl := &client{}
+	cl.note(m)
+	assert.Equal(t, answer{}, cl.answer)
+	m.Answer = true
+	cl.note(m)
+	assert.Equal(t, answer{uncoveredBytes: 1, pendingBytes: 2, chargedToOthers: true}, cl.answer)
+}
+
+// A client holds memory from its first byte on.
+func TestWhoHoldsMemory(t *testing.T) {
+	t.Parallel()
+	assert.False(t, (&client{}).sum().holding)
+	assert.True(t, (&client{liveBytes: 1}).sum().holding)
+	assert.True(t, (&client{heldPages: 1}).sum().holding)
+}
+
+// A request whose fences have passed, or for which memory came, while a watch over them began tries the last resorts again.
+func TestWhatHappensBeforeAHoldIsNotMissed(t *testing.T) {
+	t.Parallel()
+	for name, happens := range map[string]func(w *world){
+		"a return":            func(w *world) { w.give(1, 0, Run{First: 0, Pages: 1}) },
+		"an excluded client":  func(w *world) { w.send(Exclude{Client: 2, Excluded: true}) },
+		"the end of a watch":  func(w *world) { w.send(WatchOver{}) },
+		"a fence that passes": func(w *world) { w.core.passed(Passed{Client: 1, Fence: 1}) },
+		"nothing":             nil,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := settled(t, 2)
+			w.fill(1, 8)
+			w.give(1, 1, Run{First: 7, Pages: 1})
+			l := &w.core.scheduler.ladder
+			r := &request{client: 2, wish: wish{pages: 60}, ascent: ascent{rung: rungWait, refusal: refusal{refusals: maxRefusals}}}
+			require.False(t, l.climb(r))
+			require.Equal(t, rungHold, r.rung)
+			w.core.jobs.inFlight = nil
+			want, left := rungDeny, maxRefusals
+			if happens != nil {
+				w.core.fx.reset()
+				happens(w)
+				want, left = rungBorrow, clearingRefusals
+			}
+			require.False(t, l.climb(r))
+			assert.Equal(t, want, r.rung)
+			assert.Equal(t, left, r.refusals)
+		})
+	}
+}
+
+// Whether the other clients are asked for all before growth beyond the budget.
+func TestWhenAllAreAsked(t *testing.T) {
+	t.Parallel()
+	const over = 3 * pageBytes
+	for name, c := range map[string]struct {
+		change func(w *world, r *request)
+		plain  bool
+		asks   bool
+	}{
+		"another has free pages":      {change: func(*world, *request) {}, asks: true},
+		"it has asked":                {change: func(_ *world, r *request) { r.askedAll = true }},
+		"the driver has refused":      {change: func(_ *world, r *request) { r.capped = true }},
+		"none has free pages":         {change: func(w *world, _ *request) { w.core.SetUsage(1, Usage{UsedBytes: 8 * pageBytes}) }},
+		"none, and beyond the limit":  {change: beyondTheLimit, asks: true},
+		"its own are no other's":      {change: func(_ *world, r *request) { r.client = 1 }},
+		"moves have cost the price":   {change: func(w *world, _ *request) { w.core.budget.costNs = 1 << 40 }},
+		"plain segments":              {change: func(*world, *request) {}, plain: true},
+		"plain ones beyond the limit": {change: beyondTheLimit, plain: true, asks: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, 64, 64, tight(aPage))
+			if c.plain {
+				w.core = NewPlain(pageBytes, 64, w.settings)
+			}
+			for id := Client(1); id <= 2; id++ {
+				w.clients[id] = &holder{}
+				w.send(Join{Client: id})
+			}
+			w.fill(1, 8)
+			w.core.SetUsage(1, Usage{UsedBytes: 4 * pageBytes, FreePages: 4, MaxFreePages: 4})
+			r := &request{client: 2, wish: wish{pages: 3}}
+			reserved := int64(11 * pageBytes)
+			c.change(w, r)
+			assert.Equal(t, c.asks, w.core.scheduler.ladder.grower.asksAll(r, over, reserved))
+		})
+	}
+}
+
+func beyondTheLimit(w *world, _ *request) {
+	w.core.SetUsage(1, Usage{UsedBytes: 8 * pageBytes})
+	w.core.settings.LimitBytes = 11*pageBytes - 1
+}
+
+// A request asks for as many pages as are missing in its window, and not for those that are free in it.
+func TestARequestCollectsWhatItsWindowLacks(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 64, 64, tight(aPage))
+	w.candid = true
+	for id := Client(1); id <= 2; id++ {
+		w.clients[id] = &holder{}
+		w.send(Join{Client: id})
+	}
+	w.fill(1, 12)
+	w.give(1, 0, Run{First: 8, Pages: 4})
+	w.core.SetUsage(1, Usage{UsedBytes: 12 * pageBytes, FreePages: 5, MaxFreePages: 1})
+	w.core.fx.reset()
+	w.core.asks.collect(&request{client: 2, wish: wish{pages: 6}, ascent: ascent{noted: true}})
+	assert.Equal(t, []Ask{{Client: 1, Pages: 2}}, w.core.fx.Asks.Left())
+}
+
+// The accounts that hold memory, and the usage of accounts with a share, are what the last call set.
+func TestSharesReachTheOrderOfThoseThatWait(t *testing.T) {
+	t.Parallel()
+	w := settled(t, 1)
+	waiter := admission.Waiter{ID: 1, Account: 7, Bytes: 2, ChargedBytes: 2}
+	assert.False(t, w.core.waiters.table.Borrows(waiter))
+	w.core.SetTenants([]admission.Account{7}, []admission.Usage{{Account: 7, ChargedBytes: 3, ShareBytes: 2}})
+	assert.True(t, w.core.waiters.table.Borrows(waiter))
+	assert.Contains(t, w.core.scheduler.noProgress.accounts(), admission.Account(7))
+}
+
+// A warm-up that finds no room in the arena fails, and frees what it has.
+func TestAWarmUpLongerThanTheArenaFails(t *testing.T) {
+	t.Parallel()
+	c := New(pageBytes, 16, Settings{Policy: Policy{HandlePages: 4}, LimitBytes: 64 * pageBytes})
+	fx := c.Step(Warm{Token: 5, Runs: []uint32{17}})
+	require.Len(t, fx.Ends.Left(), 1)
+	var limit *LimitError
+	require.ErrorAs(t, fx.Ends.Left()[0].Err, &limit)
+	assert.EqualValues(t, 17*pageBytes, limit.WantedBytes)
+}
+
+// Where free memory exceeds the bounds of the cache in bytes and in runs, one job at a time releases it.
+func TestTheBoundsOfTheCacheHoldOneAfterTheOther(t *testing.T) {
+	t.Parallel()
+	w := settled(t, 1)
+	w.fill(1, 20)
+	w.settings.CacheBytes, w.settings.CacheRuns = 8*pageBytes, 1
+	w.core.SetSettings(w.settings)
+	w.give(1, 0, Run{First: 0, Pages: 4}, Run{First: 8, Pages: 4}, Run{First: 16, Pages: 4})
+	require.NotNil(t, w.job)
+	w.perform(-1, nil)
+	require.NotNil(t, w.job)
+	assert.EqualValues(t, 16*pageBytes, w.core.ReservedBytes())
+	w.perform(-1, nil)
+	assert.Nil(t, w.job)
+	assert.EqualValues(t, 12*pageBytes, w.core.ReservedBytes())
+}

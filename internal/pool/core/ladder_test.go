@@ -57,3 +57,53 @@ func TestTheLadderNamesItsRungs(t *testing.T) {
 	}
 	assert.Nil(t, rows[len(rows)-1].when)
 }
+
+// Each verdict sets the next rung: the row below or the one in then, the same, the one in or. A row whose precondition fails is
+// skipped, and is not tried again where the row after it repeats.
+func TestVerdictsSetTheNextRung(t *testing.T) {
+	t.Parallel()
+	applies := false
+	verdicts := map[rung]verdict{}
+	var tried []rung
+	l := &ladder{}
+	name := func(at rung) func(*request) verdict {
+		return func(*request) verdict {
+			tried = append(tried, at)
+			return verdicts[at]
+		}
+	}
+	l.rows = []row{
+		{name: "a", when: func(*request) bool { return applies }, try: name("a")},
+		{name: "b", try: name("b"), or: "d"},
+		{name: "c", try: name("c"), then: "e"},
+		{name: "d", try: name("d")},
+		{name: "e", try: name("e")},
+	}
+	for title, c := range map[string]struct {
+		from, tried rung
+		verdict     verdict
+		next        rung
+		leaves      bool
+	}{
+		"onward to the row below":    {"d", "d", onward, "e", false},
+		"onward to another":          {"c", "c", onward, "e", false},
+		"onward from a skipped row":  {"a", "b", onward, "c", false},
+		"again":                      {"c", "c", again, "c", false},
+		"again after a skipped row":  {"a", "b", again, "b", false},
+		"branch":                     {"b", "b", branch, "d", false},
+		"branch after a skipped row": {"a", "b", branch, "d", false},
+		"leave":                      {"e", "e", leave, "e", true},
+	} {
+		verdicts, tried, applies = map[rung]verdict{c.tried: c.verdict}, nil, false
+		r := &request{ascent: ascent{rung: c.from}}
+		assert.Equal(t, c.leaves, l.climb(r), title)
+		assert.Equal(t, []rung{c.tried}, tried, title)
+		assert.Equal(t, c.next, r.rung, title)
+		if applies = true; c.verdict == again {
+			l.climb(r)
+			assert.Equal(t, []rung{c.tried, c.tried}, tried, title)
+		}
+		r.done, r.rung = true, "d"
+		assert.True(t, l.climb(r), "it was answered: %s", title)
+	}
+}

@@ -197,6 +197,7 @@ func TestAnAskForAllFollowsASmallerOne(t *testing.T) {
 				w.give(1, 0, Run{First: 0, Pages: 4})
 				assert.Equal(t, Ask{Client: 1}, last())
 				w.give(1, 0, Run{First: 4, Pages: 4})
+				assert.False(t, w.core.clients.all[1].dirty, "it has returned all")
 			}
 			w.perform(-1, nil)
 			assert.Zero(t, w.core.ReservedBytes())

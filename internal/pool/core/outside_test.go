@@ -29,6 +29,8 @@ func TestAChargeTakesExactlyWhatTheLimitLeaves(t *testing.T) {
 		keptReserved int64
 	}{
 		{"nothing is free", 0, 1, false, 8},
+		{"a byte less than a page", 0, pageBytes - 1, false, 8},
+		{"a page", 0, pageBytes, false, 8},
 		{"nothing is charged", 0, 0, true, 8},
 		{"a byte costs a page", 3, 1, true, 7},
 		{"all that is free", 3, 3 * pageBytes, true, 5},

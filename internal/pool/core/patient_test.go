@@ -56,3 +56,17 @@ func TestAReservationIsLiveAsFarAsItWasNotDrawn(t *testing.T) {
 	assert.Zero(t, c.clients.all[2].liveBytes)
 	assert.Empty(t, c.clients.all[2].reserved)
 }
+
+// A patient request that would wait in the queue is denied at once, and comes back to wait among those that wait.
+func TestAPatientRequestDoesNotQueue(t *testing.T) {
+	t.Parallel()
+	w := settled(t, 2)
+	w.fill(1, 8)
+	w.want(2, 60)
+	require.NotEmpty(t, w.refills, "it waits for answers")
+	fx := w.core.Step(Refill{Client: 1, Token: 1000, Pages: 3, Bytes: 3 * pageBytes, LiveBytes: 11 * pageBytes, Patience: Patient})
+	require.Len(t, fx.Denials.Left(), 1)
+	assert.EqualValues(t, 1000, fx.Denials.Left()[0].Token)
+	assert.True(t, fx.Denials.Left()[0].Quiet)
+	assert.Len(t, w.core.queue.refills, 1)
+}

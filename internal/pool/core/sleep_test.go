@@ -1,6 +1,7 @@
 package core
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -92,4 +93,80 @@ func TestAnApartClientGetsAllFreeHandlesInTheEnd(t *testing.T) {
 	}
 	require.Equal(t, 0, moved[0], "there is room beyond")
 	require.Equal(t, 6, moved[len(moved)-1])
+}
+
+// A client that is apart keeps within a limit that is no whole number of pages.
+func TestAnApartClientKeepsWithinAnyLimit(t *testing.T) {
+	t.Parallel()
+	for _, left := range []int64{-pageBytes, -1, 0, 1} {
+		s := &shop{
+			core:  New(pageBytes, 64, Settings{Policy: Policy{HandlePages: 4}, LimitBytes: 8*pageBytes + left}),
+			shelf: map[Client][]Run{}, served: map[uint64]bool{}, denied: map[uint64]error{},
+		}
+		s.do(Join{Client: 1})
+		s.do(Apart(1))
+		s.do(Refill{Client: 1, Token: 5, Pages: 8, Bytes: 8 * pageBytes})
+		require.Equal(t, left >= 0, s.served[5], "%d bytes more than the request", left)
+		require.Len(t, s.denied, map[bool]int{true: 0, false: 1}[left >= 0])
+		require.NoError(t, s.core.Check())
+	}
+}
+
+// A wake that fails for another reason than memory ends with that error. For want of memory it is tried again, after free memory
+// was given back, and ends with a ShortError that has the driver's.
+func TestAWakeThatFails(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		err   error
+		tries int
+	}{"memory": {cudadrv.OutOfMemory, wakeTries}, "another reason": {errBroken, 1}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			core := New(pageBytes, 64, Settings{Policy: Policy{HandlePages: 4}, LimitBytes: 64 * pageBytes})
+			var ends []End
+			tries := 0
+			run := func(m Message, fails bool) {
+				for m != nil {
+					fx := core.Step(m)
+					require.NoError(t, core.Check())
+					ends = append(ends, fx.Ends.Left()...)
+					j := fx.Job
+					if m = nil; j == nil {
+						continue
+					}
+					creates := false
+					for i := range j.Ops {
+						if op := &j.Ops[i]; op.Verb == memory.Create {
+							op.Handle, creates = cudadrv.Handle(100+i), true //nolint:gosec // a few
+						}
+					}
+					if creates && fails {
+						tries++
+						m = JobDone{Job: j, Err: c.err}
+					} else {
+						m = JobDone{Job: j, Done: len(j.Ops)}
+					}
+				}
+			}
+			run(Join{Client: 1}, false)
+			run(Apart(1), false)
+			run(Refill{Client: 1, Token: 1, Pages: 8, Bytes: 8 * pageBytes}, false)
+			run(Sleep(1, 2), false)
+			require.Equal(t, []End{{Token: 2, Bytes: 8 * pageBytes}}, ends)
+			ends = nil
+			run(Wake(1, 3), true)
+			require.Len(t, ends, 1)
+			require.ErrorIs(t, ends[0].Err, c.err)
+			require.Equal(t, c.tries, tries)
+			var short *ShortError
+			require.Equal(t, c.tries > 1, errors.As(ends[0].Err, &short))
+			if short != nil {
+				require.EqualValues(t, 8*pageBytes, short.MissingBytes)
+			}
+			ends = nil
+			run(Wake(1, 4), false)
+			require.Equal(t, []End{{Token: 4}}, ends)
+			require.EqualValues(t, 8*pageBytes, core.ReservedBytes())
+		})
+	}
 }

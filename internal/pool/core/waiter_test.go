@@ -180,3 +180,42 @@ func TestATrimAsksForWhatItIsToRelease(t *testing.T) {
 		assert.Len(t, s.ends, 1)
 	}
 }
+
+// A pool that closes, or is abandoned, answers the requests that wait.
+func TestNoRequestWaitsForAClosedPool(t *testing.T) {
+	t.Parallel()
+	s := openShop(t)
+	s.do(waitAs(98, 4))
+	s.do(waitOf(3, 99, 4))
+	s.do(Close{Token: 7})
+	assert.Equal(t, map[uint64]error{98: ErrClosed, 99: ErrClosed}, s.denied)
+	assert.Zero(t, s.core.waiters.count())
+
+	s = openShop(t)
+	s.do(waitAs(99, 4))
+	denials := s.core.Abandon(errBroken).Denials.Left()
+	require.Len(t, denials, 1)
+	assert.EqualValues(t, 99, denials[0].Token)
+	require.ErrorIs(t, denials[0].Err, errBroken)
+	assert.Zero(t, s.core.waiters.count())
+}
+
+// Before a deadlock is declared all clients answer an ask that is younger than the last change: answers on their way are awaited,
+// and then all are asked.
+func TestAnswersOnTheirWayAreTooOldForADeadlock(t *testing.T) {
+	t.Parallel()
+	w := settled(t, 2)
+	w.fill(1, 4)
+	w.fill(2, 4)
+	c := w.core
+	c.fx.reset()
+	c.asks.ask(&request{}, c.clients.all[1], 0)
+	c.scheduler.noProgress.gather()
+	c.scheduler.advance()
+	require.Equal(t, []Ask{{Client: 1}}, c.fx.Asks.Left(), "the one from before")
+	fx := c.Step(Return{Client: 1, Answer: true, LiveBytes: 4 * pageBytes})
+	require.Equal(t, []Ask{{Client: 1}, {Client: 2}}, fx.Asks.Left())
+	c.Step(Return{Client: 1, Answer: true, LiveBytes: 4 * pageBytes})
+	c.Step(Return{Client: 2, Answer: true, LiveBytes: 4 * pageBytes, PendingBytes: 1})
+	require.True(t, c.waiters.unsettled, "a byte is on its way")
+}
