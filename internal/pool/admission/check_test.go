@@ -24,11 +24,8 @@ func (t *Table) checkShares() error {
 	last := map[Account]*entry{}
 	for i := range t.queue {
 		e := &t.queue[i]
-		if t.sharing(e.Account) == nil {
-			if e.standing != (standing{turn: e.Age}) {
-				return fmt.Errorf("admission: waiter %d has no share and stands as %+v", e.ID, e.standing)
-			}
-			continue
+		if t.sharing(e.Account) == nil && e.standing != (standing{turn: e.Age}) {
+			return fmt.Errorf("admission: waiter %d has no share and stands as %+v", e.ID, e.standing)
 		}
 		if e.Unready {
 			continue

@@ -132,7 +132,9 @@ func TestEverySmallWorldThatStands(t *testing.T) {
 		})
 	}
 	three := []wish{{account: 0, bytes: 2}, {account: 1, bytes: 1}, {account: 2, bytes: 1}} // one of them may resume
-	states += search(t, &rules{memory: 2, wishes: three, alone: []bool{true, true, true}, quota: make([]int64, 3), share: make([]int64, 3), stand: true})
+	for _, alone := range [][]bool{{true, true, true}, {true, true, false}} {               // or goroutines of one that waits with others
+		states += search(t, &rules{memory: 2, wishes: three, alone: alone, quota: make([]int64, 3), share: make([]int64, 3), stand: true})
+	}
 	for _, on := range [][][]Account{{{1}, {2}, {0}}, {{1, 2}, nil, {0}}, {{2}, {2}, nil}} { // they say whom they wait for
 		states += search(t, &rules{memory: 2, wishes: three, alone: []bool{true, true, true}, quota: make([]int64, 3), share: make([]int64, 3), stand: true, on: on})
 	}

@@ -89,10 +89,6 @@ func (t *Table) reshare(all []Usage) {
 			s.outrankedBytes = old[i].outrankedBytes
 		}
 	}
-	// The entries of an account are not ordered yet.
-	slices.SortFunc(t.queue, func(a, b entry) int {
-		return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.Age, b.Age))
-	})
 }
 
 // sharing returns the share of an account, nil if it has none.

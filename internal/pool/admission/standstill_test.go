@@ -259,3 +259,23 @@ func TestTheFirstReadyWaiterIsHopeless(t *testing.T) {
 		assert.Equal(t, hopeless, id, "%d is ready", ready)
 	}
 }
+
+// A standstill first lets waiters pass that others hold up. Where all were tried, freed memory is collected at once.
+func TestAStandstillLiftsForThoseThatAreHeldUp(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		second Waiter
+		want   Verdict
+	}{
+		"held up":         {Waiter{ID: 2, Account: 2, Bytes: 9, Blocked: true}, Lift},
+		"tried":           {Waiter{ID: 2, Account: 2, Bytes: 3, Blocked: true}, Confirm},
+		"without a quota": {Waiter{ID: 2, Account: 2, Bytes: 9, Blocked: true, Unready: true}, Confirm},
+	} {
+		var table Table
+		table.Arrive(Waiter{ID: 1, Account: 1, Bytes: 5, Blocked: true})
+		table.Arrive(c.second)
+		exhaust(&table)
+		v, _ := table.Stuck([]Account{1, 2})
+		assert.Equal(t, c.want, v, name)
+	}
+}

@@ -114,10 +114,6 @@ func (t *Table) insert(e entry) {
 
 // placeOf returns the place to insert an entry at before order runs: in the right order among the entries of its account.
 func (t *Table) placeOf(e *entry) int {
-	if t.sharing(e.Account) == nil {
-		e.turn = e.Age
-		return t.placeBefore(e)
-	}
 	at := t.indexFunc(func(have *entry) bool { return have.Account == e.Account && !have.Unready && elder(e, have) })
 	if at < 0 {
 		at = len(t.queue)

@@ -16,7 +16,7 @@ func TestSharesAreThoseOfTheLastCall(t *testing.T) {
 		return all
 	}
 	var table Table
-	for _, all := range [][]Usage{nil, usage(1), usage(2), usage(2), usage(1, 2), usage(2, 3), nil, usage(3), usage()} {
+	for _, all := range [][]Usage{nil, usage(1), usage(2), usage(2), usage(1, 2), usage(2, 1), usage(3, 1, 2), usage(2, 3, 1), usage(2, 3), nil, usage(3), usage()} {
 		table.SetUsage(all)
 		var got []Usage
 		for _, s := range table.shares {
@@ -24,4 +24,58 @@ func TestSharesAreThoseOfTheLastCall(t *testing.T) {
 		}
 		assert.ElementsMatch(t, all, got)
 	}
+}
+
+// A request that has not arrived borrows if its account's use, with the requests that wait before it and are charged, exceeds the
+// share.
+func TestWhoWaitsBeforeARequestCountsInItsShare(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		waits   Waiter
+		borrows bool
+	}{
+		"as much priority":    {Waiter{Account: 1, Priority: 3}, true},
+		"more priority":       {Waiter{Account: 1, Priority: 4}, true},
+		"less priority":       {Waiter{Account: 1, Priority: 2}, false},
+		"without a charge":    {Waiter{Account: 1, Priority: 3, Unready: true}, false},
+		"of another account":  {Waiter{Account: 2, Priority: 3}, false},
+		"without any account": {Waiter{Priority: 3}, false},
+	} {
+		w := c.waits
+		w.ID, w.Bytes, w.ChargedBytes = 1, 6, 6
+		used := map[Account]int64{1: 5}
+		if !w.Unready {
+			used[w.Account] += 6
+		}
+		var table Table
+		table.SetUsage([]Usage{{1, used[1], 10}, {2, used[2], 100}})
+		table.Arrive(w)
+		table.SetUsage([]Usage{{1, used[1], 10}, {2, used[2], 100}})
+		assert.Equal(t, c.borrows, table.Borrows(Waiter{Account: 1, Priority: 3, Bytes: 5, ChargedBytes: 5}), name)
+	}
+}
+
+// What others got before the first waiter of an account stays counted if other accounts get a share.
+func TestOutrankedBytesOutlastANewShare(t *testing.T) {
+	t.Parallel()
+	var table Table
+	table.SetUsage([]Usage{{2, 0, 10}})
+	table.Arrive(Waiter{ID: 1, Account: 2, Bytes: 1})
+	table.sharing(2).outrankedBytes = 7
+	table.SetUsage([]Usage{{1, 0, 10}, {2, 0, 10}, {3, 0, 10}})
+	assert.EqualValues(t, 7, table.sharing(2).outrankedBytes)
+	assert.Zero(t, table.sharing(1).outrankedBytes)
+}
+
+// An account that no longer waits has no debts: what others get until it waits again does not count.
+func TestNobodyIsOutrankedWhoDoesNotWait(t *testing.T) {
+	t.Parallel()
+	var table Table
+	table.SetUsage([]Usage{{1, 0, 10}, {2, 0, 10}})
+	table.Arrive(Waiter{ID: 1, Account: 1, Bytes: 1})
+	table.Arrive(Waiter{ID: 2, Account: 2, Bytes: 1})
+	table.sharing(1).outrankedBytes, table.sharing(2).outrankedBytes = 7, 7
+	table.Remove(2)
+	assert.EqualValues(t, 7, table.sharing(1).outrankedBytes)
+	assert.Zero(t, table.sharing(2).outrankedBytes)
 }
