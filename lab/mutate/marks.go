@@ -54,17 +54,22 @@ func Marks() []Mark { //nolint:funlen // a table
 		ofASign = "Inf looks at the sign alone"
 		nobody  = "the interface of the framework asks for it, and nothing here calls it"
 
-		noRows      = "a matrix without rows has the stride 0 either way"
-		commutes    = "the product commutes"
-		sameBytes   = "the general way copies the same bytes"
-		noRange     = "no range of a heap is so long"
-		sameRounded = "a duration of exactly so long is the same in both precisions"
-		twoCounts   = "readers read the two counts one by one"
-		stored      = "it stores the value that is there"
-		noBin       = "no range has the length 0, so the first bin is empty"
-		unshared    = "no other goroutine has the value yet"
-		tooMany     = "a C function does not see an argument too many"
-		onlyChecked = "builds with -race or the tag invariants alone have the check; in others it does nothing"
+		noRows       = "a matrix without rows has the stride 0 either way"
+		commutes     = "the product commutes"
+		sameBytes    = "the general way copies the same bytes"
+		noRange      = "no range of a heap is so long"
+		sameRounded  = "a duration of exactly so long is the same in both precisions"
+		twoCounts    = "readers read the two counts one by one"
+		stored       = "it stores the value that is there"
+		noBin        = "no range has the length 0, so the first bin is empty"
+		unshared     = "no other goroutine has the value yet"
+		tooMany      = "a C function does not see an argument too many"
+		onlyChecked  = "builds with -race or the tag invariants alone have the check; in others it does nothing"
+		symmetric    = "equality is symmetric"
+		longestClass = "the longest class has blocks of this length"
+		collected    = "nobody reads other flags than Announced, and the owner has cleared them"
+		whenSharded  = "it chooses when a bucket is sharded, and any shard serves"
+		noSlotInIt   = "a mask of this bit alone has no slot"
 	)
 	return []Mark{
 		{"actors", "(*linkedFramework).UserMessageCount", ReturnEarly, "func (f *linkedFramework) UserMessageCount() int { return *new(int);", nobody},
@@ -110,7 +115,7 @@ func Marks() []Mark { //nolint:funlen // a table
 		{"internal/stream/core", "(*directory).leave", DropUpdate, "d.occupants[block] = occupant{}", "an entry is read only for a block that the tree finds"},
 		{"internal/stream/sampling", "(*Record).appendKey", PlusOne, "key = strconv.AppendUint(key, uint64(x.Stream), (10+1))", anyKey},
 		{"internal/stream/sampling", "(*Record).appendKey", PlusOne, "key = strconv.AppendUint(append(key, 0), uint64(counter), (16+1))", anyKey},
-		{"internal/stream/sampling", "(*Site).isOf", SwapArgs, "return s.labels == *labels && slices.Equal(stack, s.stack)", "equality is symmetric"},
+		{"internal/stream/sampling", "(*Site).isOf", SwapArgs, "return s.labels == *labels && slices.Equal(stack, s.stack)", symmetric},
 		{"internal/stream/sampling", "hash", PlusOne, "h := (14695981039346656037+1) ^ uint64(labels.Stream)", anyHash},
 		{"internal/stream/sampling", "hash", DropAssign, "h = (h ^ uint64(c)) * prime", anyHash},
 		{"compute/kernel/expr", "Expr.LogSumExp", PlusOne, "return Select(m.Abs().Eq(Number(math.Inf((1+1)))), m, m.Add(s.Log()))", ofASign},
@@ -133,7 +138,7 @@ func Marks() []Mark { //nolint:funlen // a table
 		{"internal/heap", "priority", PlusOne, "x = (x ^ x>>16) * (0x85ebca6b+1)", anyHash},
 		{"internal/pool/admission", "(*Table).Stuck", PlusOne, "return Confirm, (0+1)", "the number is read with Deadlock and Hopeless only"},
 		{"internal/pool/admission", "(*Table).Stuck", PlusOne, "return Lift, (0+1)", "the number is read with Deadlock and Hopeless only"},
-		{"internal/pool/admission", "(*Table).FreedBy", SwapArgs, "case at >= 0 && slices.Equal(by, t.freers[at].by) || at < 0 && len(by) == 0:", "equality is symmetric"},
+		{"internal/pool/admission", "(*Table).FreedBy", SwapArgs, "case at >= 0 && slices.Equal(by, t.freers[at].by) || at < 0 && len(by) == 0:", symmetric},
 		{"internal/pool/admission", "(*Table).placeBefore", Boundary, "return sort.Search(len(t.queue), func(at int) bool { return before(&t.queue[at], e) > 0 })", "no two waiters have one age"},
 		{"internal/pool/admission", "(*Table).youngest", Boundary, "if e.Blocked && (best == nil || holds(e) && !holds(best) || holds(e) == holds(best) && e.Age >= best.Age) {", "no two waiters have one age"},
 		{"internal/pool/admission", "truth", PlusOne, "return (1+1)", "only the sign of a difference is read"},
@@ -151,7 +156,7 @@ func Marks() []Mark { //nolint:funlen // a table
 
 		{"actors", "(*mailbox).call", SwapArgs, "if b.state.Load() != idle || !b.state.CompareAndSwap(running, idle) {", "the message goes by way of the stack, which the same goroutine takes"},
 		{"internal/pool/admission", "(*Table).order", DropAssign, "t.sharers = sharers", "it saves an allocation of the next ranking"},
-		{"internal/pool/core", "(*clients).check", SwapArgs, "!slices.Equal(s.holders, all.holders) || !slices.Equal(all.free, s.free) || !slices.Equal(s.stale, all.stale) {", "equality is symmetric"},
+		{"internal/pool/core", "(*clients).check", SwapArgs, "!slices.Equal(s.holders, all.holders) || !slices.Equal(all.free, s.free) || !slices.Equal(s.stale, all.stale) {", symmetric},
 		{"internal/pool/memory", "holeKey.less", Boundary, "return k.after <= o.after", "the two differ here"},
 		{"internal/pool/memory", "holeKey.less", Boundary, "return k.pages <= o.pages", "the two differ here"},
 		{"internal/pool/memory", "(*Window).better", Boundary, "return w.Run.First <= best.Run.First", "no two regions begin at one page"},
@@ -233,6 +238,42 @@ func Marks() []Mark { //nolint:funlen // a table
 		{"cuda/cublaslt", "(*Handle).end", PlusOne, "return h.call(f, (1+1))", tooMany},
 		{"cuda/cublaslt", "(*Handle).ask", PlusOne, "err = h.call(heuristic, (10+1))", tooMany},
 		{"cuda/cublaslt", "(*Handle).set", PlusOne, "return h.call(f, (4+1))", tooMany},
+		{"internal/pool/admission", "(*Table).merge", SwapArgs, "return cmp.Or(truth(a.borrows)-truth(b.borrows), cmp.Compare(a.Priority, b.Priority), ranked(a, b))", "it only brings waiters of one priority together"},
+		{"internal/pool/admission", "(*Table).placeBefore", PlusOne, "return sort.Search(len(t.queue), func(at int) bool { return before(&t.queue[at], e) >= (0+1) })", "no two waiters have one age"},
+		{"internal/pool/admission", "(*Table).Suspend", SwapArgs, "case sameWaits(waits, t.still[at].waits):", symmetric},
+		{"internal/pool/admission", "(*Table).Next", Boundary, "t.queue[k].ahead = k <= i && !t.queue[k].Unready", "the waiter itself leaves the queue when it is served"},
+		{"internal/pool/admission", "(*byStanding).Less", Boundary, "func (q *byStanding) Less(i, j int) bool { return before(&(*q)[i], &(*q)[j]) <= 0 }", "no two waiters have one age"},
+		{"internal/pool/core", "(*budget).buy", Boundary, "if bytes >= 0 && b.settings.Policy.PageWorth > 0 {", "the price of no bytes is 0"},
+		{"internal/pool/core", "(*grower).join", PlusOne, "if g.answers.assemble(r) || g.settings.Waits == WaitsAlways && g.lend(r, (0+1)) {", "no handle has one byte"},
+		{"internal/pool/core", "(*Core).unreserve", Table, "return c.leave(Leave{Client: m.Client, Synced: !true})", "no work uses the pages of a reservation"},
+		{"internal/pool/core", "beginSleep.enter", Table, "c.scheduler.enqueue(&request{kind: (ownWay+1), way: m.way(&c.scheduler), client: m.client, token: m.token})", "any kind serves that is none of the others"},
+		{"internal/pool/memory", "(*Window).better", Boundary, "return w.Missing <= best.Missing", "the two differ here"},
+		{"internal/pool/memory", "Parts.tagAt", Boundary, "case p.Run.First >= at:", "a part that begins at the page has it"},
+		{"internal/stream/core", "(*idle).note", PlusOne, "mix := func(n uint64) { digest = (digest ^ n) * (0x9E3779B97F4A7C15+1) }", anyHash},
+		{"internal/stream/magazine", "(*Cache).Take", PlusOne, "if m.contended.Add((1+1)) >= contendedLimit {", whenSharded},
+		{"internal/stream/magazine", "(*Magazine).Take", PlusOne, "m.contended.Add((1+1))", whenSharded},
+		{"internal/stream/magazine", "(*Magazine).TakeMany", PlusOne, "m.contended.Add((1+1))", whenSharded},
+		{"internal/stream/magazine", "(*Slot).freeSlow", SwapArgs, "next, ok := nextFree(handle, w)", "the two differ in flags alone, which the result has not"},
+		{"internal/stream/magazine", "DrawClaim", PlusOne, "func DrawClaim(stream uint32, number uint64) uint32 { return draw(uint64(stream)<<(32+1) + number) }", anyHash},
+		{"internal/stream/sampling", "(*Record).appendKey", PlusOne, "key = strconv.AppendInt(append(key, (':'+1)), int64(f.Line), 10)", anyKey},
+		{"internal/stream/magazine", "(*Home).handSlot", DropAssign, "s.flags = flags", collected},
+		{"internal/stream/magazine", "(*Slot).Free", DropAssign, "s.flags = 0", collected},
+		{"internal/stream/magazine", "(*Frees).list", DropAssign, "s.flags = 0", collected},
+		{"internal/stream/sampling", "hash", DropAssign, "h = (h ^ uint64(pc)) * prime", anyHash},
+		{"internal/pool/core", "(*warmer).letGo", Boundary, "held := len(r.got) >= 0", "the queue searches for nobody again before a free run comes"},
+		{"internal/stream/magazine", "bucketOf", PlusOne, "return sizeclass.Count + (units*(0x9E3779B97F4A7C15+1))>>(64-largeBits)", anyHash},
+		{"internal/stream/magazine", "(*Cache).Take", Boundary, "if m == nil || (units >= sizeclass.MaxUnits && uint64(m.units) != units) {", longestClass},
+		{"internal/stream/magazine", "(*Cache).TakeMany", Boundary, "if m == nil || (units >= sizeclass.MaxUnits && uint64(m.units) != units) {", longestClass},
+		{"internal/stream/magazine", "(*bucket).takeShard", Boundary, "if m == nil || (units >= sizeclass.MaxUnits && uint64(m.units) != units) {", longestClass},
+		{"internal/stream/magazine", "(*Cache).Alloc", Boundary, "if units >= sizeclass.MaxUnits && uint64(m.units) != units {", longestClass},
+		{"internal/stream/magazine", "(*Magazine).FreeSlots", Boundary, "if w > closedBit {", noSlotInIt},
+		{"internal/stream/magazine", "(*Magazine).liveBeside", Boundary, "if w > closedBit {", noSlotInIt},
+		{"internal/stream/magazine", "broughtHome", Boundary, "if old > closedBit {", noSlotInIt},
+		{"internal/stream/magazine", "nextFlag", SwapArgs, "if !matches(handle, word) {", symmetric},
+		{"internal/stream/magazine", "nextFree", SwapArgs, "if !matches(handle, word) {", symmetric},
+		{"internal/stream/magazine", "nextMove", SwapArgs, "if !matches(handle, word) || word&moveMask == moveMask {", symmetric},
+		{"internal/stream/magazine", "nextRecord", SwapArgs, "case !matches(handle, word):", symmetric},
+		{"internal/stream/magazine", "(*Slot).Move", SwapArgs, "if matches(handle, w) {", symmetric},
 
 		{"cudadrv/fault", "(*live).hits", SwapArgs, "return number, r.Probability == 1 || chance(number, r.Seed) < r.Probability", anyHash},
 	}
