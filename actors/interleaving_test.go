@@ -224,6 +224,7 @@ func (p *play) Stopped(error) {
 func (p *play) act() {
 	newOne := func(run func()) *job {
 		j := newJob(run)
+		j.looked = func() { p.Reach("before a message is queued") }
 		p.jobs = append(p.jobs, j)
 		return j
 	}
@@ -355,7 +356,7 @@ func TestNothingIsLostInAnyOrder(t *testing.T) {
 			places[place] += n
 		}
 	}
-	for _, place := range []string{beforeLeaving, afterLeaving} {
+	for _, place := range []string{beforeLeaving, afterLeaving, "before a message is queued"} {
 		require.Positive(t, places[place], place)
 	}
 }

@@ -62,6 +62,7 @@ func (p *probe) Stopped(cause error) {
 type job struct {
 	Link
 	run           func()
+	looked        func() // is called where a mailbox looks at the link, before it is queued
 	err           error
 	answered      chan struct{}
 	receivedCount atomic.Int64
@@ -70,6 +71,13 @@ type job struct {
 }
 
 func newJob(run func()) *job { return &job{run: run, answered: make(chan struct{})} }
+
+func (j *job) link() *Link {
+	if j.looked != nil {
+		j.looked()
+	}
+	return j.Link.link()
+}
 
 func (j *job) Fail(err error) {
 	j.failedCount.Add(1)

@@ -119,5 +119,5 @@ func (b *mailbox) leaveEntered() {
 // goroutine enters in between: after a quarantine none may before the actor stops. The caller holds
 // the turn.
 func (b *mailbox) mustHandOver() bool {
-	return b.taken != nil || b.takenSystem != nil || b.system.Load() != nil
+	return b.taken != nil || b.system.Load() != nil
 }

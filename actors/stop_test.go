@@ -64,6 +64,55 @@ func TestARefusedMessageBringsNobodyAlong(t *testing.T) {
 	assert.EqualValues(t, 2, again.receivedCount.Load())
 }
 
+// A message that has left a mailbox, in any way, may be posted elsewhere, and brings none of those along that were queued with it.
+func TestAMessageThatLeftBringsNobodyAlong(t *testing.T) {
+	for name, test := range map[string]struct {
+		body func()
+		end  func(r *Ref)
+	}{
+		"received":      {nil, func(*Ref) {}},
+		"panicked":      {func() { panic(errLuck) }, func(*Ref) {}},
+		"failed":        {nil, (*Ref).StopNow},
+		"before a stop": {nil, func(r *Ref) { r.Stop(nil) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := spawn(t, &probe{})
+			release := occupy(r)
+			all := []*job{newJob(test.body), newJob(test.body), newJob(test.body)}
+			for _, j := range all {
+				r.Tell(j)
+			}
+			test.end(r)
+			release()
+			for _, j := range all {
+				_ = j.wait()
+			}
+			r.Stop(nil)
+			<-r.Done()
+
+			busy := spawn(t, &probe{})
+			release = occupy(busy)
+			for _, j := range all {
+				j.run = nil
+				j.receivedCount.Store(0)
+			}
+			for _, j := range all[1:] {
+				busy.Tell(j)
+			}
+			spawn(t, &probe{}).Call(all[0])
+			for i, want := range []int64{1, 0, 0} {
+				assert.Equal(t, want, all[i].receivedCount.Load(), "message %d", i)
+			}
+			release()
+			busy.Stop(nil)
+			<-busy.Done()
+			for i := range all {
+				assert.EqualValues(t, 1, all[i].receivedCount.Load(), "message %d", i)
+			}
+		})
+	}
+}
+
 func TestNothingIsAcceptedBehindThePoison(t *testing.T) {
 	r := spawn(t, &probe{})
 	release := occupy(r)

@@ -186,7 +186,7 @@ func (b *mailbox) detach() (effects Effects) {
 	return effects
 }
 
-// leave ends the turn. The caller holds it, and must act on the result.
+// leave ends the turn. The caller holds it, and must act on the result. turn has handled all system messages that it took.
 func (b *mailbox) leave() (d leaveResult) {
 	switch {
 	case b.stopped:
@@ -199,7 +199,6 @@ func (b *mailbox) leave() (d leaveResult) {
 		d.rest = idle
 		d.more = b.taken != nil
 	}
-	d.more = d.more || b.takenSystem != nil
 	leaveTurn()
 	b.reach(beforeLeaving)
 	b.state.Store(d.rest)

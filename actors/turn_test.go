@@ -254,6 +254,43 @@ func TestWhatIsOverTheInlineBudgetGoesToTheWorker(t *testing.T) {
 	}
 }
 
+// A message that arrives while a caller's turn ends is handled on that caller too, as long as its budget lasts.
+func TestWhatIsWithinTheInlineBudgetStaysOnTheCaller(t *testing.T) {
+	p := &probe{}
+	r := spawn(t, p)
+	for count := 1; count <= maxInlineMessages; count++ {
+		enter(r)
+		for range count {
+			require.True(t, r.box.push(newJob(nil)))
+		}
+		late := newJob(nil)
+		p.onDetach = func() Effects {
+			p.onDetach = nil
+			assert.True(t, r.box.push(late))
+			return nil
+		}
+		r.box.runInline()
+		if count < maxInlineMessages {
+			require.EqualValues(t, 1, late.answerCount.Load(), "after %d", count)
+		}
+		require.NoError(t, late.wait())
+	}
+}
+
+// Property 4 where Call finds the actor busy, and the holder has left the turn and seen that nothing waits before the message
+// is queued.
+func TestCallOfAnActorThatGoesIdle(t *testing.T) {
+	r := spawn(t, &probe{})
+	j, looks, release := newJob(nil), 0, occupy(r)
+	j.looked = func() {
+		if looks++; looks == 2 { // after Call has found the actor busy
+			release()
+		}
+	}
+	r.Call(j)
+	require.NoError(t, j.wait())
+}
+
 // Property 5.
 func TestEffectsMayCallAnyActor(t *testing.T) {
 	for name, post := range map[string]func(*Ref){
