@@ -52,19 +52,9 @@ func (w *gathered[T]) settle(part *part[T], v T, err error, notified bool) {
 	if failedFirst && !last && w.parts.release != nil {
 		part.do(notified, w.parts.cancel)
 	}
-	if last && !w.deliver() && w.parts.release != nil {
+	if last && !w.promise.Complete(w.values, nil) && w.parts.release != nil { // a part failed, or it was canceled
 		part.do(notified, w.releaseAll)
 	}
-}
-
-// deliver completes the promise with the values unless a part failed or it was canceled.
-func (w *gathered[T]) deliver() bool {
-	for i := range w.parts.all {
-		if w.parts.all[i].err != nil {
-			return false
-		}
-	}
-	return w.promise.Complete(w.values, nil)
 }
 
 func (w *gathered[T]) releaseAll() {

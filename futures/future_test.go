@@ -50,6 +50,40 @@ func TestFailed(t *testing.T) {
 	assert.False(t, f.Cancel())
 }
 
+// An answer that is there needs no context; a wait without one is refused, and changes nothing.
+func TestAwaitWithoutAContext(t *testing.T) {
+	var none context.Context
+	for _, kind := range []struct {
+		of  Future[int]
+		v   int
+		err error
+	}{
+		{Done(7), 7, nil},
+		{Failed[int](errTest), 0, errTest},
+		{new(Promise[int]).Future(), 0, ErrNilContext},
+		{Then(new(Promise[int]).Future(), double), 0, ErrNilContext},
+	} {
+		v, err := kind.of.Await(none)
+		require.ErrorIs(t, err, kind.err)
+		assert.Equal(t, kind.v, v)
+	}
+}
+
+// The text of a future tells its answer, in the one form that encoders use too.
+func TestTheTextOfAFuture(t *testing.T) {
+	for want, f := range map[string]Future[int]{
+		"completed: 7":               Done(7),
+		"completed: 0":               {},
+		"failed: " + errTest.Error(): Failed[int](errTest),
+		"pending":                    new(Promise[int]).Future(),
+	} {
+		assert.Equal(t, want, f.String())
+		text, err := f.MarshalText()
+		require.NoError(t, err)
+		assert.Equal(t, want, string(text))
+	}
+}
+
 func TestPendingThenComplete(t *testing.T) {
 	var p Promise[int]
 	f := p.Future()
