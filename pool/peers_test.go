@@ -191,6 +191,10 @@ func TestPeersOfAPoolThatHasFailed(t *testing.T) {
 	require.ErrorIs(t, err, cause)
 	require.ErrorIs(t, h.pool.EnablePeer(1), cause)
 	require.Error(t, (<-wait).err)
+	<-h.pool.ref.Done()
+	x := h.pool.sharing.(*peers)
+	assert.Empty(t, x.begun, "calls that have their answers")
+	assert.Empty(t, x.wanted)
 }
 
 // within returns an answer that comes in time.

@@ -2,7 +2,6 @@ package pool
 
 import (
 	"context"
-	"runtime"
 
 	"github.com/go-vram/vram/actors"
 	"github.com/go-vram/vram/internal/pool/core"
@@ -45,7 +44,7 @@ func (p *Pool) placeOf(age uint64) (place int, ahead *Waiter) {
 		if tries == mostTries {
 			return 0, nil
 		}
-		runtime.Gosched()
+		actors.Yield(p.host)
 	}
 	var left actors.Effects
 	defer func() { p.ref.Perform(left) }()

@@ -2,7 +2,9 @@ package pool
 
 import (
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -78,6 +80,26 @@ before it in the queue for the quota: 1 request
 what would help: Request.Wait, for frees of the 4 MiB in buffers; or a Quota.LimitBytes of at least 7 MiB
 Device.LiveBuffers lists the tenant's buffers
 `, over.Report())
+}
+
+// A refusal names the largest holders, of equal ones the first stream, in whichever order the pool listed them, and sums up the others.
+func TestARefusalNamesTheLargestHolders(t *testing.T) {
+	t.Parallel()
+	e := &OutOfMemoryError{Streams: []Holding{
+		{Stream: 5, HeldBytes: 2 << 20}, {Stream: 3, HeldBytes: 2 << 20}, {Stream: 4}, {Stream: 1, HeldBytes: 1 << 20},
+		{Stream: 2, HeldBytes: 2 << 20}, {Stream: 6, HeldBytes: 3 << 20}, {Stream: 7, HeldBytes: 1 << 20},
+	}}
+	for range e.Streams {
+		var b strings.Builder
+		e.describeHolders(&b)
+		want := ""
+		for i, stream := range []int{6, 2, 3, 5, 1, 7}[:maxHolders] {
+			want += fmt.Sprintf("; stream %d holds %d MiB, 0 B live", stream, []int{3, 2, 2, 2, 1, 1}[i])
+		}
+		assert.Contains(t, b.String(), want)
+		assert.Contains(t, b.String(), fmt.Sprintf("; %d more hold ", 6-maxHolders))
+		e.Streams = append(e.Streams[1:], e.Streams[0])
+	}
 }
 
 // A request that is withdrawn leaves the queue for its quota, and no other does. Those that are left are tried.

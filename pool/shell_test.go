@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-vram/vram/internal/pool/core"
+	"github.com/go-vram/vram/internal/recoveredtest"
 )
 
 // A pool in use for long keeps nothing of clients that are gone, nor of requests that have ended.
@@ -232,4 +233,21 @@ func TestAWatchedMarkIsReleasedOnce(t *testing.T) {
 	assert.Equal(t, 2, h.sim.Objects()["event"], "the watch still has its event")
 	release()
 	b.free(got.run)
+}
+
+// The mark of a Return belongs to the pool once its step has begun: the failure of a step that panics later releases none.
+func TestAReceivedMarkIsReleasedOnce(t *testing.T) {
+	t.Parallel()
+	h := build(t, roomy(4))
+	c := h.testClient(1)
+	mark, err := h.fences.Record(c.stream)
+	require.NoError(t, err)
+	h.inTurn(func() {
+		p := h.pool
+		s := &step{pool: p, message: core.Return{Client: 1, Fence: 1}, mark: mark}
+		p.step(s)
+		require.Equal(t, []markedFence{{1, 1, mark}}, p.marks)
+		assert.True(t, s.mark.Zero())
+		s.Fail(recoveredtest.Planted("a later mistake of the step"))
+	})
 }
