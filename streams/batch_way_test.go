@@ -285,3 +285,22 @@ func TestABatchLacksWhatItHasNotGot(t *testing.T) {
 	}
 	require.NoError(t, s.FreeBatch(b.dst))
 }
+
+// A batch that is canceled before its stream receives it returns the buffers that its caller has found.
+func TestABatchThatIsCanceledReturnsWhatItHas(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, 64*mib)
+	s := r.stream(core.Budget{})
+	require.NoError(t, must(t, s, 4*kib).Free())
+	before := r.stats(s)
+	leave := r.occupy(s)
+	f := s.AllocBatchAsync(context.Background(), []int64{4 * kib, 3 * mib})
+	require.True(t, f.Cancel())
+	leave()
+	after := r.stats(s)
+	assert.Equal(t, before.CachedBytes, after.CachedBytes)
+	assert.Zero(t, after.LiveBytes)
+	require.NoError(t, control(s).Check(t.Context()))
+	require.NoError(t, must(t, s, 4*kib).Free())
+	assert.Equal(t, before.MagazineHits+1, r.stats(s).MagazineHits, "the buffer is there")
+}

@@ -231,3 +231,56 @@ func TestAQuietReadOfAGraphIsAnnounced(t *testing.T) {
 	assert.False(t, other.cuda.announcement.busy())
 	require.NoError(t, b.Free())
 }
+
+// The error of a work that may not be submitted now names a buffer of it.
+func TestTheBufferOfAWorkThatMayNotBegin(t *testing.T) {
+	t.Parallel()
+	r, home, other := pair(t, 64*mib)
+	own, read, written := must(t, other, mib), must(t, home, mib), must(t, home, mib)
+	r.readsOften(other, read)
+	r.crosses(other, written, true, 0) // it waits for no other stream
+	reading := Submitter{other}
+	quiet, err := reading.NewTouched(read, false)
+	require.NoError(t, err)
+	write, err := reading.NewTouched(written, true)
+	require.NoError(t, err)
+	for name, add := range map[string]func(c *Crossing) (index int){
+		"a buffer of its own": func(c *Crossing) int { assert.NoError(t, c.Touch(own, true, 3)); return 3 },
+		"a quiet read":        func(c *Crossing) int { c.TouchAll([]Touched{write, quiet}); return 1 },
+	} {
+		c := reading.Crossing()
+		want := add(&c)
+		other.cuda.closing.Store(true)
+		index, err := c.Begin()
+		other.cuda.closing.Store(false)
+		require.ErrorIs(t, err, ErrClosed, name)
+		assert.Equal(t, want, index, name)
+		c.Leave()
+	}
+	require.NoError(t, other.FreeBatch([]Buffer{own, read, written}))
+}
+
+// A work that has been left is over: to leave it again is without effect on the next one, which has its list.
+func TestAWorkIsLeftOnce(t *testing.T) {
+	t.Parallel()
+	r, home, other := pair(t, 64*mib)
+	b := must(t, home, mib)
+	for _, again := range []bool{false, true} {
+		one, two := Submitter{other}.Crossing(), Submitter{other}.Crossing()
+		for _, c := range []*Crossing{&one, &two} {
+			require.NoError(t, c.Touch(b, true, 0))
+			_, err := c.Begin()
+			require.NoError(t, err)
+			c.After()
+			if c == &one || again {
+				one.Leave()
+			}
+			if c == &two {
+				assert.Equal(t, 1, c.works.locked)
+				c.Leave()
+			}
+		}
+	}
+	r.rests(other)
+	require.NoError(t, b.Free())
+}

@@ -2,6 +2,8 @@ package streams
 
 import (
 	"context"
+	"encoding"
+	"fmt"
 	"runtime"
 	"slices"
 	"sync"
@@ -11,6 +13,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/go-vram/vram/actors"
+	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/internal/fence"
 	"github.com/go-vram/vram/internal/stream/core"
 	"github.com/go-vram/vram/pool"
@@ -225,4 +229,88 @@ func TestRunsOfAWholeBatch(t *testing.T) {
 		of(x, 3, 5*mib)
 		assert.Equal(t, runs, of(x, count, 2*mib))
 	}
+}
+
+// The texts of values are those that encoders write.
+func TestTexts(t *testing.T) {
+	t.Parallel()
+	r, home, other := pair(t, 16*mib)
+	b := must(t, home, mib)
+	use, err := b.Use(other)
+	require.NoError(t, err)
+	all, err := home.AllocBatchAsync(t.Context(), []int64{kib, 2 * kib}).Await(t.Context())
+	require.NoError(t, err)
+	for _, value := range []interface {
+		fmt.Stringer
+		encoding.TextMarshaler
+	}{b, Buffer{}, home, new(Stream), use, Use{}, all, Batch{}} {
+		text, err := value.MarshalText()
+		require.NoError(t, err)
+		assert.NotEmpty(t, text)
+		assert.Equal(t, value.String(), string(text))
+	}
+	require.NoError(t, all.Free())
+	require.NoError(t, b.Free())
+	r.balanced(home, other)
+}
+
+// A stream that waits for a process that has died is not waited for: its error names it, unless its work has finished, or the driver
+// fails.
+func TestASynchronizeOfAStrandedStream(t *testing.T) {
+	t.Parallel()
+	r, s, _ := pair(t, 16*mib)
+	x := submitter(t, s)
+	x.Tail().MayStrand()
+	x.Tail().Strand()
+	require.NoError(t, x.Synchronize(), "all work has finished")
+	r.work(s, time.Second)
+	var stranded *StrandedError
+	require.ErrorAs(t, x.Synchronize(), &stranded)
+	assert.Equal(t, s.ID(), stranded.Stream)
+	r.fail("cuStreamQuery")
+	err := x.Synchronize()
+	require.ErrorIs(t, err, cudadrv.Unknown)
+	require.NotErrorAs(t, err, &stranded)
+	r.faults.Clear()
+	x.Tail().Unstrand()
+	require.NoError(t, x.Synchronize())
+	assert.GreaterOrEqual(t, r.gpu.Now(), time.Second)
+}
+
+// yielding is a host that takes a step at the first yield.
+type yielding struct {
+	actors.Host
+	step func()
+}
+
+func (y *yielding) Reach(string) { y.step() }
+
+// The end of a lease waits, and lets others run, until no call records an event for it.
+func TestTheEndOfALeaseWaitsForItsCalls(t *testing.T) {
+	t.Parallel()
+	r, home, _ := pair(t, 16*mib)
+	home.sibling = func() (*Stream, error) { return r.stream(core.Budget{}), nil }
+	h, err := submitter(t, home).NewHold()
+	require.NoError(t, err)
+	l := h.NewLease()
+	assert.False(t, l.Finish(), "it has not ended")
+	require.NoError(t, l.End())
+	entered, release := r.holdUp("cuEventRecord")
+	recorded := make(chan struct{})
+	go func() {
+		defer close(recorded)
+		l.line.TakeNow()
+	}()
+	<-entered
+	yields := 0
+	h.s.host = &yielding{step: func() {
+		if yields++; yields == 1 {
+			release()
+			<-recorded
+		}
+	}}
+	assert.True(t, l.Finish())
+	h.s.host = nil
+	assert.Equal(t, 1, yields)
+	require.NoError(t, h.End())
 }

@@ -43,3 +43,49 @@ func TestARefusalWaitsOffItsStream(t *testing.T) {
 	require.NoError(t, large.Free())
 	r.balanced(s, other)
 }
+
+// A refusal that comes soon after a look names the buffers of that look at once, and waits for no turn.
+func TestARefusalNamesTheBuffersOfTheLastLook(t *testing.T) {
+	t.Parallel()
+	r, s, other := pair(t, 64*mib)
+	large := must(t, s, 32*mib)
+	require.Len(t, r.peers.Largest(), 1)
+	leave := r.occupy(other)
+	refused := s.request(Request{Bytes: kib})
+	short := &pool.OutOfMemoryError{RequestedBytes: kib}
+	e := &effects{stream: &s.wiring}
+	e.consults.Push(consulting{largest: &short.Largest, refused: &refused.claim, failed: short})
+	require.True(t, e.finish())
+	_, completed, err := refused.promise.Future().Poll()
+	require.True(t, completed)
+	require.ErrorIs(t, err, pool.ErrOutOfMemory)
+	require.Len(t, short.Largest, 1)
+	assert.Equal(t, large.Ptr(), short.Largest[0].Ptr)
+	leave()
+	require.NoError(t, large.Free())
+}
+
+// While one goroutine looks for the largest buffers, and waits for a turn, others that may wait get its list, and one that may not
+// gets none at once.
+func TestWhoWaitsForALookAtBuffers(t *testing.T) {
+	t.Parallel()
+	r, s, other := pair(t, 64*mib)
+	large := must(t, s, 32*mib)
+	leave := r.occupy(other)
+	lists := make(chan []LiveBuffer, 2)
+	look := func() { lists <- r.peers.Largest() }
+	go look()
+	r.until(func() bool { return r.peers.found.Load() != nil })
+	go look()
+	impatient := make(chan []LiveBuffer, 1)
+	go func() { impatient <- r.peers.largest(nil, false) }()
+	r.until(func() bool { return len(impatient) == 1 })
+	assert.Nil(t, <-impatient)
+	assert.Empty(t, lists)
+	leave()
+	for range cap(lists) {
+		require.Len(t, <-lists, 1)
+	}
+	assert.Len(t, r.peers.largest(nil, false), 1, "the look has ended")
+	require.NoError(t, large.Free())
+}

@@ -1,13 +1,16 @@
 package streams
 
 import (
+	"errors"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-vram/vram/internal/pool/admission"
 	poolcore "github.com/go-vram/vram/internal/pool/core"
+	"github.com/go-vram/vram/internal/stream/claims"
 	"github.com/go-vram/vram/internal/stream/core"
 )
 
@@ -50,4 +53,104 @@ func TestAClosedStreamIsOfferedMemoryOnce(t *testing.T) {
 	r.until(func() bool { return r.books().Waits.Waiting == 0 })
 	assert.EqualValues(t, 2*mib, r.books().LentBytes)
 	require.NoError(t, kept.Free())
+}
+
+// An offer is taken if its request waits, is still wanted and finds memory. One whose request does not wait is withdrawn.
+func TestWhichOffersAreTaken(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, 64*mib)
+	s := r.stream(core.Budget{})
+	require.NoError(t, must(t, s, 8*mib).Free())
+	served, canceled, large := s.request(Request{Bytes: mib, Wait: true}), s.request(Request{Bytes: mib, Wait: true}), s.request(Request{Bytes: 32 * mib, Wait: true})
+	require.True(t, canceled.promise.Future().Cancel())
+	tokens := parks(r, s, served, canceled, large)
+	for _, offer := range []struct {
+		what               string
+		token              uint64
+		taken, isWithdrawn bool
+	}{
+		{"its request waits", tokens[0], true, false},
+		{"it was canceled", tokens[1], false, false},
+		{"there is no memory", tokens[2], false, false},
+		{"it was served", tokens[0], false, true},
+		{"no request had the token", 1 << 40, false, true},
+	} {
+		require.NoError(t, s.inTurn(t.Context(), func() {
+			d := &s.turn.dispatch
+			assert.Equal(t, offer.taken, d.serveOffer(claims.Offer{Token: offer.token, RunsGranted: s.turn.state.claims.ReceivedRuns()}), offer.what)
+			assert.Nil(t, d.current, offer.what)
+			var withdrawn []uint64
+			if d.state.out != nil {
+				withdrawn = d.state.out.withdrawals.Left()
+			}
+			assert.Equal(t, offer.isWithdrawn, len(withdrawn) == 1 && withdrawn[0] == offer.token, offer.what)
+		}))
+	}
+	b, err := served.promise.Future().Await(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, b.Free())
+	require.NoError(t, s.inTurn(t.Context(), func() {
+		s.turn.dispatch.endWaiting(&canceled.claim)
+		s.turn.dispatch.endWaiting(&large.claim)
+	}))
+}
+
+// A request that the pool denies has its answer, or waits no longer; a later panic of the turn does not fail it.
+func TestADeniedRequestIsOver(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, 64*mib)
+	s := r.stream(core.Budget{})
+	cause := errors.New("denied")
+	for _, state := range []claims.State{claims.Parked, claims.Asked} {
+		for _, isCanceled := range []bool{false, true} {
+			x := s.request(Request{Bytes: 80 * mib})
+			f := x.promise.Future()
+			require.NoError(t, s.inTurn(t.Context(), func() {
+				d := &s.turn.dispatch
+				token := d.hold(&x.claim, state)
+				if state == claims.Parked { // which is not missed in the stream
+					d.state.core.Wait(-x.claim.want.missingBytes())
+				}
+				if isCanceled {
+					assert.True(t, f.Cancel())
+				}
+				d.denied(&denied{token: token, err: cause})
+				assert.Nil(t, d.current)
+				assert.Nil(t, d.waiting(token))
+			}))
+			_, completed, err := f.Poll()
+			require.True(t, completed)
+			assert.Equal(t, isCanceled, !errors.Is(err, cause), state)
+		}
+	}
+	require.NoError(t, control(s).Check(t.Context()))
+}
+
+// A reclaim request waits for the runs that the pool has granted, or for a look at fences, or is answered: in one of these ways at a
+// time, so that it has one answer.
+func TestAReclaimRequestHasOneAnswer(t *testing.T) {
+	t.Parallel()
+	r, home, other := pair(t, 64*mib)
+	b := must(t, home, 8*mib)
+	require.NoError(t, b.RecordStream(other))
+	r.work(other, time.Second)
+	require.NoError(t, b.Free())
+	require.NoError(t, home.inTurn(t.Context(), func() {
+		home.turn.sort()
+		x := &home.turn.reclaims
+		a := &reclaim{runsGranted: x.state.claims.ReceivedRuns() + 1}
+		x.handle(a)
+		assert.Same(t, a, x.due, "a run is on its way")
+		a.runsGranted--
+		x.resume()
+		assert.Nil(t, x.due)
+		assert.Same(t, a, x.state.out.reclaim, "fences keep memory")
+		x.resume()
+		assert.Empty(t, x.state.out.returns.Left())
+		x.state.out.reclaim = nil
+		x.handle(a)
+		assert.Nil(t, x.due)
+		assert.Len(t, x.state.out.returns.Left(), 1)
+		x.state.out.returns.Reset() // the pool has not asked
+	}))
 }

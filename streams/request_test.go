@@ -287,3 +287,25 @@ func TestTagsNameLiveBuffers(t *testing.T) {
 	assert.Equal(t, map[string]int{"": 1}, tags())
 	require.NoError(t, b.Free())
 }
+
+// Magazines serve the alignments that each block has: the powers of two up to 512 bytes, and none.
+func TestAlignmentsThatMagazinesServe(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, 64*mib)
+	s := r.stream(core.Budget{})
+	want := map[int64]bool{0: true}
+	for align := int64(1); align <= 512; align *= 2 {
+		want[align] = true
+	}
+	for align := int64(-1); align <= 1024; align++ {
+		assert.Equal(t, want[align], (&Request{Align: align}).sized(), "%d", align)
+	}
+	require.NoError(t, must(t, s, 4*kib).Free())
+	for align := range want {
+		before := r.stats(s).MagazineHits
+		b, err := s.AllocFor(t.Context(), Request{Bytes: 4 * kib, Align: align})
+		require.NoError(t, err)
+		assert.Equal(t, before+1, r.stats(s).MagazineHits, "%d", align)
+		require.NoError(t, b.Free())
+	}
+}

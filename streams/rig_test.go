@@ -2,6 +2,7 @@ package streams
 
 import (
 	"context"
+	"reflect"
 	"runtime"
 	"sync/atomic"
 	"syscall"
@@ -78,6 +79,7 @@ func (r *rig) close() {
 	r.faults.Clear()
 	r.faults.SetBefore(nil)
 	for _, s := range r.streams {
+		r.rests(s)
 		_ = s.Close() // an error if the stream was stopped or quarantined
 	}
 	assert.NoError(r.t, r.device.CtxSynchronize())
@@ -105,6 +107,7 @@ func (r *rig) books() pool.Snapshot {
 // stats reads a stream's statistics.
 func (r *rig) stats(s *Stream) Stats {
 	r.t.Helper()
+	r.rests(s)
 	n, err := s.Stats(context.Background())
 	require.NoError(r.t, err)
 	assert.Equal(r.t, n.HeldBytes, n.LiveBytes+n.PendingBytes+n.CachedBytes)
@@ -112,6 +115,44 @@ func (r *rig) stats(s *Stream) Stats {
 	assert.Equal(r.t, n.AllocCount, n.MagazineHits+n.RangeHits+n.PoolHits)
 	assert.LessOrEqual(r.t, n.RangeHits+n.PoolHits, n.AllocCount, "no level is below zero")
 	return n
+}
+
+// rests checks that a stream has nothing of turns and works that are over, unless it has ended: a request of which a later panic would
+// be the answer, or references that keep memory.
+func (r *rig) rests(s *Stream) {
+	r.t.Helper()
+	_ = s.inTurn(context.Background(), func() {
+		t := &s.turn
+		assert.Nil(r.t, t.dispatch.current)
+		assert.Zero(r.t, t.state.inTransit)
+		if e := t.state.spare.Load(); e != nil {
+			performed := *e
+			performed.stream, performed.spare = nil, nil
+			assertEmpty(r.t, reflect.ValueOf(performed))
+		}
+		if w := s.cuda.crossings.spare.Load(); w != nil {
+			assertEmpty(r.t, reflect.ValueOf(*w))
+		}
+	})
+}
+
+// assertEmpty checks that no field of a struct has a value, except for slices that are empty and have nothing in their capacity.
+func assertEmpty(tb testing.TB, of reflect.Value) {
+	tb.Helper()
+	for i := range of.NumField() {
+		f, name := of.Field(i), of.Type().String()+"."+of.Type().Field(i).Name
+		switch f.Kind() {
+		case reflect.Struct:
+			assertEmpty(tb, f)
+		case reflect.Slice:
+			assert.Zero(tb, f.Len(), name)
+			for k := range f.Cap() {
+				assert.True(tb, f.Slice(0, f.Cap()).Index(k).IsZero(), name)
+			}
+		default:
+			assert.True(tb, f.IsZero(), name)
+		}
+	}
 }
 
 // balanced checks that those streams hold all lent memory, once no message is in transit: another

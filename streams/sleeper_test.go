@@ -148,3 +148,49 @@ func TestARestoreAsksTheHandler(t *testing.T) {
 		})
 	}
 }
+
+// Each driver call of Settle that fails is its error, and leaves nothing: the next one waits for the work.
+func TestASettleThatFails(t *testing.T) {
+	t.Parallel()
+	r, home, user := pair(t, 64*mib)
+	x := r.sleeper(t, home)
+	b, err := x.Alloc(4 * mib)
+	require.NoError(t, err)
+	const takes = time.Second
+	r.crosses(user, b, true, takes)
+	for _, function := range []string{"cuEventRecord", "cuStreamWaitEvent", "cuEventSynchronize"} {
+		r.fail(function)
+		require.ErrorIs(t, x.Settle(t.Context()), cudadrv.Unknown, function)
+		r.faults.Clear()
+		assert.Zero(t, user.cuda.calls.Load(), "Close waits for none")
+	}
+	require.NoError(t, x.Settle(t.Context()))
+	assert.GreaterOrEqual(t, r.gpu.Now(), takes)
+	require.NoError(t, b.Free())
+}
+
+// The contents of a sleeper are its live buffers and the freed ones that are in use, in the order of their addresses.
+func TestTheContentsOfASleeper(t *testing.T) {
+	t.Parallel()
+	r, home, user := pair(t, 64*mib)
+	x := r.sleeper(t, home)
+	want := map[cudadrv.Ptr]bool{}
+	var all []Buffer
+	for _, bytes := range []int64{2 * mib, 4 * kib, 64 * kib, 2 * mib, 4 * kib, 3 * mib} {
+		b, err := x.Alloc(bytes)
+		require.NoError(t, err)
+		all, want[b.Ptr()] = append(all, b), true
+	}
+	require.NoError(t, all[0].RecordStream(user))
+	r.work(user, time.Second)
+	require.NoError(t, all[0].Free())
+	delete(want, all[3].Ptr())
+	require.NoError(t, all[3].Free())
+	contents, err := x.Contents(t.Context())
+	require.NoError(t, err)
+	assert.Len(t, contents, len(want))
+	for i, m := range contents {
+		assert.True(t, want[m.Ptr], "%#x", m.Ptr)
+		assert.True(t, i == 0 || contents[i-1].Ptr+cudadrv.Ptr(contents[i-1].Bytes) <= m.Ptr)
+	}
+}
