@@ -61,7 +61,8 @@ func TestWhichOffersAreTaken(t *testing.T) {
 	r := newRig(t, 64*mib)
 	s := r.stream(core.Budget{})
 	require.NoError(t, must(t, s, 8*mib).Free())
-	served, canceled, large := s.request(Request{Bytes: mib, Wait: true}), s.request(Request{Bytes: mib, Wait: true}), s.request(Request{Bytes: 32 * mib, Wait: true})
+	small := Request{Bytes: mib, Wait: true}
+	served, canceled, large := s.request(small), s.request(small), s.request(Request{Bytes: 32 * mib, Wait: true})
 	require.True(t, canceled.promise.Future().Cancel())
 	tokens := parks(r, s, served, canceled, large)
 	for _, offer := range []struct {

@@ -70,10 +70,13 @@ func Marks() []Mark { //nolint:funlen // a table
 		collected    = "nobody reads other flags than Announced, and the owner has cleared them"
 		whenSharded  = "it chooses when a bucket is sharded, and any shard serves"
 		noSlotInIt   = "a mask of this bit alone has no slot"
+		noError      = "the index is read with an error alone"
 	)
 	return []Mark{
 		{"actors", "(*linkedFramework).UserMessageCount", ReturnEarly, "func (f *linkedFramework) UserMessageCount() int { return *new(int);", nobody},
 		{"actors", "(*linkedFramework).UserMessageCount", PlusOne, "return (0+1)", nobody},
+		{"batch", "(*Packing).Add", PlusOne, "if p.open > (0+1) && p.open+uint64(units) > p.mostUnits {", "no span and no block outside the classes has one unit"},
+		{"batch", "(*Plan).Make", DropAssign, "before = n", "it saves a look into the table for a request like the one before"},
 		{"batch", "(*Packing).Runs", PlusOne, "if p.open > (0+1) {", "no span and no block outside the classes has one unit"},
 		{"batch", "(*Plan).Make", DropAssign, "bytes = bytes[:min(len(bytes), Width)]", "it saves checks of bounds: a size past the last bit is not wanted"},
 		{"batch", "(*Plan).Order", Boundary, "for k := i; k > 0 && groups[k].Units >= groups[k-1].Units; k-- {", "no two groups have blocks of one length"},
@@ -163,6 +166,12 @@ func Marks() []Mark { //nolint:funlen // a table
 		{"internal/stream/magazine", "(*Cache).Take", Boundary, "if bytes < 0 {", "no magazine has the length that 0 bytes come to without the check"},
 		{"internal/stream/magazine", "(*Cache).Take", Negate, "if m.contended.Add(1) < contendedLimit {", "it chooses when a request goes the slower way, which serves it from the same memory"},
 		{"streams", "(*order).sequence", SwapArgs, "return cmp.Or(cmp.Compare(o.number, other.number), cmp.Compare(uintptr(unsafe.Pointer(other)), uintptr(unsafe.Pointer(o))))", "any sequence serves in which all works lock"},
+		{"futures", "(*completion).await", DropCall, "runtime.Gosched()", "it saves a goroutine that it parks: the answer is the same"},
+		{"streams", "(*Crossing).Begin", PlusOne, "return (0+1), nil", noError},
+		{"streams", "(*Crossing).announce", PlusOne, "return (0+1), nil", noError},
+		{"streams", "(*sampler).drawn", PlusOne, "draw := magazine.DrawClaim(w.stream, w.claims.Add((1+1)))", "any numbers serve that differ"},
+		{"streams", "(*turnState).tenantsOnly", PlusOne, "if !b.wiring.charged.Load() || b.core.PendingBytes() > (0+1) {", "pending memory comes in units of 512 bytes"},
+		{"streams", "Use.refusal", SwapArgs, "if errors.Is(magazine.ErrStale, err) {", "the error is ErrStale itself, or none that wraps it"},
 		{"actors", "(*Worker).Throughput", ReturnEarly, "func (w *Worker) Throughput() int { return *new(int); return maxWorkerMessages }", nobody},
 		{"actors", "(*mailbox).call", DropCall, "checkUnqueued(l)", onlyChecked},
 		{"actors", "(*mailbox).push", DropCall, "checkUnqueued(l)", onlyChecked},
