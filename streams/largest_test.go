@@ -1,6 +1,7 @@
 package streams
 
 import (
+	"sync"
 	"testing"
 	"time"
 
@@ -50,7 +51,8 @@ func TestARefusalNamesTheBuffersOfTheLastLook(t *testing.T) {
 	r, s, other := pair(t, 64*mib)
 	large := must(t, s, 32*mib)
 	require.Len(t, r.peers.Largest(), 1)
-	leave := r.occupy(other)
+	leave := sync.OnceFunc(r.occupy(other))
+	defer leave()
 	refused := s.request(Request{Bytes: kib})
 	short := &pool.OutOfMemoryError{RequestedBytes: kib}
 	e := &effects{stream: &s.wiring}
@@ -71,7 +73,8 @@ func TestWhoWaitsForALookAtBuffers(t *testing.T) {
 	t.Parallel()
 	r, s, other := pair(t, 64*mib)
 	large := must(t, s, 32*mib)
-	leave := r.occupy(other)
+	leave := sync.OnceFunc(r.occupy(other))
+	defer leave()
 	lists := make(chan []LiveBuffer, 2)
 	look := func() { lists <- r.peers.Largest() }
 	go look()
