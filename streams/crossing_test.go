@@ -115,7 +115,13 @@ func TestReadsBecomeQuiet(t *testing.T) {
 	}
 	r.crosses(other, b, false, 0)
 	assert.False(t, r.quietly(other, b), "one read since the write")
+	r.readsOften(other, b)
+	assert.True(t, r.quietly(other, b), "again")
 	require.NoError(t, b.Free())
+	freed := must(t, home, mib)
+	require.NoError(t, freed.Free())
+	_, err = Submitter{other}.NewTouched(freed, false)
+	require.ErrorIs(t, err, ErrNotLive)
 }
 
 // A write waits, on the device, for quiet reads, also of streams for whose noted reads it has waited.

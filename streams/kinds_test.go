@@ -113,13 +113,20 @@ func TestFreesServeARequestThatWaits(t *testing.T) {
 		for b, err := home.AllocFor(t.Context(), want); err == nil; b, err = home.AllocFor(t.Context(), want) {
 			all = append(all, b)
 		}
-		f := other.AllocAsync(t.Context(), Request{Bytes: 4 * mib, Wait: true})
+		wait := Request{Bytes: 4 * mib, Wait: true}
+		if want.Tag != "" {
+			wait.Bytes = 1
+		}
+		f := other.AllocAsync(t.Context(), wait)
 		r.until(func() bool { return r.books().Waiting == 1 })
 		for _, b := range all {
 			require.NoError(t, b.Free())
 		}
 		b, err := f.Await(t.Context())
 		require.NoError(t, err)
+		live := control(other).LiveBuffers()
+		require.Len(t, live, 1)
+		assert.Positive(t, live[0].Age, "it has waited")
 		wanted := true
 		r.until(func() bool {
 			require.NoError(t, home.inTurn(t.Context(), func() { wanted = home.turn.state.wanted }))
@@ -313,4 +320,58 @@ func TestTheEndOfALeaseWaitsForItsCalls(t *testing.T) {
 	h.s.host = nil
 	assert.Equal(t, 1, yields)
 	require.NoError(t, h.End())
+}
+
+// A sweep that meets another look at its fences waits, and lets others run, until that has ended.
+func TestASweepWaitsForOtherLooks(t *testing.T) {
+	t.Parallel()
+	r, _, other := pair(t, 16*mib)
+	line := other.cuda.line
+	number := line.TakeNow()
+	entered, release := r.holdUp("cuEventQuery")
+	looked := make(chan struct{})
+	go func() {
+		defer close(looked)
+		_, err := line.Look()
+		assert.NoError(t, err)
+	}()
+	<-entered
+	yields := 0
+	fencing{line: line, number: number}.sweep(&yielding{step: func() {
+		if yields++; yields == 1 {
+			release()
+			<-looked
+		}
+	}})
+	assert.Equal(t, 1, yields)
+	assert.True(t, line.Passed(number))
+}
+
+// A buffer has an age in the list of live buffers if it has a tag, or its request has waited.
+func TestWhichBuffersHaveAnAge(t *testing.T) {
+	t.Parallel()
+	r, s, _ := pair(t, 16*mib)
+	ages := func(want Request) bool {
+		leave := r.occupy(s)
+		f := s.AllocAsync(t.Context(), want)
+		leave()
+		b, err := f.Await(t.Context())
+		require.NoError(t, err)
+		live := control(s).LiveBuffers()
+		require.Len(t, live, 1)
+		require.NoError(t, b.Free())
+		return live[0].Age > 0
+	}
+	assert.False(t, ages(Request{Bytes: kib}))
+	assert.True(t, ages(Request{Bytes: kib, Tag: "a"}))
+}
+
+// A batch of one buffer, for which the driver maps memory, counts as a miss.
+func TestABatchOfOneMisses(t *testing.T) {
+	t.Parallel()
+	r, s, _ := pair(t, 64*mib)
+	buffers := make([]Buffer, 1)
+	require.NoError(t, s.AllocBatch(buffers, []int64{3 * mib}))
+	assert.EqualValues(t, 1, r.stats(s).DriverMisses)
+	require.NoError(t, s.FreeBatch(buffers))
 }

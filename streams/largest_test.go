@@ -71,8 +71,8 @@ func TestARefusalNamesTheBuffersOfTheLastLook(t *testing.T) {
 // gets none at once.
 func TestWhoWaitsForALookAtBuffers(t *testing.T) {
 	t.Parallel()
-	r, s, other := pair(t, 64*mib)
-	large := must(t, s, 32*mib)
+	r, _, other := pair(t, 64*mib)
+	large := must(t, other, 32*mib)
 	leave := sync.OnceFunc(r.occupy(other))
 	defer leave()
 	lists := make(chan []LiveBuffer, 2)

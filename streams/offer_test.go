@@ -155,3 +155,87 @@ func TestAReclaimRequestHasOneAnswer(t *testing.T) {
 		x.state.out.returns.Reset() // the pool has not asked
 	}))
 }
+
+// A tenant's request that may wait queues if others wait, and no other does.
+func TestWhichRequestsQueue(t *testing.T) {
+	t.Parallel()
+	r, s, other := pair(t, 8*mib)
+	b := must(t, s, 6*mib)
+	assert.False(t, s.queues(true))
+	f := other.AllocAsync(t.Context(), Request{Bytes: 4 * mib, Wait: true})
+	r.until(func() bool { return r.books().Waits.Waiting == 1 })
+	assert.True(t, s.queues(true))
+	assert.False(t, s.queues(false))
+	require.NoError(t, b.Free())
+	b, err := f.Await(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, b.Free())
+}
+
+// parking is a claim that waits in the pool, as effects see it.
+type parking struct {
+	parkedClaim
+	wanted, isBlocked bool
+	told              int
+}
+
+func (p *parking) isWanted() bool { return p.wanted }
+func (p *parking) blocked() bool  { return p.isBlocked }
+func (p *parking) changed() message {
+	p.told++
+	return &woken{}
+}
+
+// A request that changes before the pool knows of it is reported again, and withdrawn if it was canceled. Reports have numbers: the
+// pool knows the last one.
+func TestARequestThatChangesOnItsWay(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, 8*mib)
+	s := r.stream(core.Budget{})
+	b := must(t, s, 8*mib)
+	e := &effects{stream: &s.wiring}
+	for i, x := range []parking{{wanted: true}, {wanted: true, isBlocked: true}, {}, {isBlocked: true}} {
+		for _, blocked := range []bool{false, true} {
+			x.told = 0
+			token := uint64(1)<<40 + uint64(2*i)
+			e.refill(outgoingRefill{poolcore.Refill{
+				Client: s.id, Token: token, Pages: 4, Bytes: 8 * mib, RequestedBytes: 8 * mib, BlockBytes: 8 * mib, LiveBytes: 8 * mib,
+				Patience: poolcore.Waiting, Place: poolcore.Place{Account: admission.Account(s.id), Age: r.pool.NextAge(), Align: 1, Blocked: blocked},
+			}, &x})
+			assert.Equal(t, x.wanted && x.isBlocked != blocked, x.told == 1, "%+v", x)
+			r.pool.Withdraw(s.id, token)
+		}
+	}
+	parked := s.request(Request{Bytes: mib, Wait: true})
+	token := parks(r, s, parked)[0]
+	require.NoError(t, s.inTurn(t.Context(), func() {
+		d := &s.turn.dispatch
+		for number := range uint64(3) {
+			d.changed(&parked.claim)
+			report := d.state.effects().blocks.Left()[number]
+			assert.Equal(t, token, report.Token)
+			assert.Equal(t, number+1, report.Number)
+		}
+		d.state.effects().blocks.Reset() // the pool does not know it
+		d.state.claims.Take(&parked.claim.Claim)
+	}))
+	require.NoError(t, b.Free())
+}
+
+// A request that may wait asks the pool to be patient, and has its priority; one that may not has neither.
+func TestWhatARequestAsksFor(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, 8*mib)
+	s := r.stream(core.Budget{})
+	for _, waits := range []bool{false, true} {
+		x := s.request(Request{Bytes: mib, Wait: waits, Priority: 3})
+		require.NoError(t, s.inTurn(t.Context(), func() {
+			m := x.askRefill(&s.turn.searches, 7, []uint32{2, 1})
+			assert.EqualValues(t, 7, m.Token)
+			assert.EqualValues(t, 2, m.Pages)
+			assert.Equal(t, []uint32{1}, m.More)
+			assert.Equal(t, waits, m.Patience == poolcore.Patient)
+			assert.Equal(t, waits, m.Place.Priority == 3)
+		}))
+	}
+}
