@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/internal/stream/core"
 )
 
@@ -120,8 +121,10 @@ func TestReadsBecomeQuiet(t *testing.T) {
 	require.NoError(t, b.Free())
 	freed := must(t, home, mib)
 	require.NoError(t, freed.Free())
-	_, err = Submitter{other}.NewTouched(freed, false)
-	require.ErrorIs(t, err, ErrNotLive)
+	for _, none := range []Buffer{freed, {}} {
+		_, err = Submitter{other}.NewTouched(none, false)
+		require.ErrorIs(t, err, ErrNotLive)
+	}
 }
 
 // A write waits, on the device, for quiet reads, also of streams for whose noted reads it has waited.
@@ -289,4 +292,34 @@ func TestAWorkIsLeftOnce(t *testing.T) {
 	}
 	r.rests(other)
 	require.NoError(t, b.Free())
+}
+
+// A wait that the driver refuses is the error of its work, and names the buffer: a wait for the last work that wrote, and for one that
+// has read.
+func TestAWorkWhoseWaitFails(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		before func(r *rig, home, other *Stream, b Buffer)
+		write  bool
+	}{
+		"a read after a write": {func(r *rig, _, other *Stream, b Buffer) { r.crosses(other, b, true, time.Second) }, false},
+		"a write after a read": {func(r *rig, home, other *Stream, b Buffer) {
+			r.crosses(home, b, true, 0)
+			r.crosses(other, b, false, time.Second)
+		}, true},
+		"a write after a write": {func(r *rig, _, other *Stream, b Buffer) { r.crosses(other, b, true, time.Second) }, true},
+	} {
+		r, home, other := pair(t, 64*mib)
+		b := must(t, home, mib)
+		c.before(r, home, other, b)
+		work := Submitter{home}.Crossing()
+		require.NoError(t, work.Touch(b, c.write, 4), name)
+		r.fail("cuStreamWaitEvent")
+		index, err := work.Begin()
+		r.faults.Clear()
+		require.ErrorIs(t, err, cudadrv.Unknown, name)
+		assert.Equal(t, 4, index, name)
+		work.Leave()
+		require.NoError(t, b.Free())
+	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/go-vram/vram/actors"
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/internal/fence"
+	"github.com/go-vram/vram/internal/recoveredtest"
 	"github.com/go-vram/vram/internal/stream/core"
 	"github.com/go-vram/vram/pool"
 )
@@ -374,4 +375,102 @@ func TestABatchOfOneMisses(t *testing.T) {
 	require.NoError(t, s.AllocBatch(buffers, []int64{3 * mib}))
 	assert.EqualValues(t, 1, r.stats(s).DriverMisses)
 	require.NoError(t, s.FreeBatch(buffers))
+}
+
+// The causes of waits have texts that can be read back, and no other text is one.
+func TestTheTextsOfCausesOfWaits(t *testing.T) {
+	t.Parallel()
+	for w := range WaitFor(len(waitForNames)) {
+		text, err := w.MarshalText()
+		require.NoError(t, err)
+		read := w + 1
+		require.NoError(t, read.UnmarshalText(text))
+		assert.Equal(t, w, read)
+	}
+	for _, text := range []string{"", "Memory", "memory "} {
+		read := WaitFor(2)
+		require.Error(t, read.UnmarshalText([]byte(text)))
+		assert.Equal(t, WaitFor(2), read)
+	}
+	assert.Equal(t, "WaitFor(9)", WaitFor(9).String())
+}
+
+// A lease whose End panics in the driver has ended, and keeps its memory until the work before it has finished.
+func TestALeaseWhoseEndPanics(t *testing.T) {
+	t.Parallel()
+	r, home, _ := pair(t, 16*mib)
+	home.sibling = func() (*Stream, error) { return r.stream(core.Budget{}), nil }
+	h, err := submitter(t, home).NewHold()
+	require.NoError(t, err)
+	l := h.NewLease()
+	r.work(h.s, time.Second)
+	r.faults.SetBefore(func(call string) {
+		if call == "cuEventRecord" {
+			panic(recoveredtest.Planted("planted"))
+		}
+	})
+	require.NoError(t, l.End())
+	require.True(t, l.Ended())
+	r.faults.SetBefore(nil)
+	assert.False(t, l.Finish())
+	assert.Less(t, r.gpu.Now(), time.Second)
+	r.gpu.Advance(time.Second)
+	r.until(l.Finish)
+	require.NoError(t, h.End())
+}
+
+// The pool knows of a request that waits whether the only goroutine that could free waits for it.
+func TestThePoolKnowsWhoIsBlocked(t *testing.T) {
+	t.Parallel()
+	r, s, other := pair(t, 8*mib)
+	b := must(t, s, 6*mib)
+	other.suspensions.exclusive.Store(true)
+	f := other.AllocAsync(t.Context(), Request{Bytes: 4 * mib, Wait: true})
+	blocked := func() bool {
+		q, err := r.pool.Queue(t.Context())
+		require.NoError(t, err)
+		return len(q.Waiters) == 1 && q.Waiters[0].Blocked
+	}
+	r.until(func() bool { return r.books().Waits.Waiting == 1 })
+	assert.False(t, blocked())
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		_, err := f.Await(ctx)
+		ended <- err
+	}()
+	r.until(blocked)
+	cancel()
+	require.ErrorIs(t, <-ended, context.Canceled)
+	r.until(func() bool { return !blocked() })
+	require.NoError(t, b.Free())
+	b, err := f.Await(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, b.Free())
+}
+
+// The effects of a turn are stored for a later turn once they were performed.
+func TestEffectsAreUsedAgain(t *testing.T) {
+	t.Parallel()
+	r, s, _ := pair(t, 16*mib)
+	var one, next *effects
+	require.NoError(t, s.inTurn(t.Context(), func() { one = s.turn.state.effects() }))
+	r.until(func() bool { return s.turn.state.spare.Load() == one })
+	require.NoError(t, s.inTurn(t.Context(), func() { next = s.turn.state.effects() }))
+	assert.Same(t, one, next)
+}
+
+// A batch that is refused returns the buffers that it has found, and counts as no allocation.
+func TestARefusedBatchReturnsWhatItHas(t *testing.T) {
+	t.Parallel()
+	r, s, _ := pair(t, 16*mib)
+	require.NoError(t, must(t, s, 4*kib).Free())
+	before := r.stats(s)
+	buffers := make([]Buffer, 3)
+	require.ErrorIs(t, s.AllocBatch(buffers, []int64{4 * kib, 70 * kib, 15 * mib}), pool.ErrOutOfMemory)
+	after := r.stats(s)
+	assert.Equal(t, before.AllocCount, after.AllocCount)
+	assert.Equal(t, before.FreeCount, after.FreeCount)
+	require.NoError(t, s.Trim(t.Context()))
+	assert.Zero(t, r.stats(s).HeldBytes)
 }

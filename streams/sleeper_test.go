@@ -201,3 +201,22 @@ func TestTheContentsOfASleeper(t *testing.T) {
 		assert.True(t, i == 0 || contents[i-1].Ptr+cudadrv.Ptr(contents[i-1].Bytes) <= m.Ptr)
 	}
 }
+
+// A work on the memory of a sleeper waits for copies that may not have finished; its error is the driver's.
+func TestAWorkAfterCopies(t *testing.T) {
+	t.Parallel()
+	r, home, user := pair(t, 64*mib)
+	x := r.sleeper(t, home)
+	b, err := x.Alloc(4 * mib)
+	require.NoError(t, err)
+	require.NoError(t, x.Copy(func(on cudadrv.Stream) error { return r.gpu.Launch(on, time.Second) }))
+	r.fail("cuStreamWaitEvent")
+	c := Submitter{user}.Crossing()
+	require.ErrorIs(t, c.Touch(b, true, 0), cudadrv.Unknown)
+	c.Leave()
+	r.faults.Clear()
+	r.crosses(user, b, true, 0)
+	require.NoError(t, user.cuda.synchronize())
+	assert.GreaterOrEqual(t, r.gpu.Now(), time.Second)
+	require.NoError(t, b.Free())
+}
