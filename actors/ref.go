@@ -107,9 +107,7 @@ func (b *mailbox) leaveEntered() {
 		b.handOver(running)
 		return
 	}
-	b.reach(beforeLeaving)
-	b.state.Store(idle)
-	b.reach(afterLeaving)
+	b.release(idle)
 	if b.head.Load() != nil || b.system.Load() != nil {
 		b.resume()
 	}

@@ -201,3 +201,40 @@ func TestTheLastEffectsComeBeforeDone(t *testing.T) {
 		assert.True(t, performed)
 	})
 }
+
+// telling is a message that posts others from within Fail.
+type telling struct {
+	job
+	onFail func()
+}
+
+func (m *telling) Fail(err error) {
+	m.onFail()
+	m.job.Fail(err)
+}
+
+// A message that comes while the queued ones are being failed gets their cause, however the actor ends.
+func TestAMessageThatComesAsOthersFail(t *testing.T) {
+	for name, c := range map[string]struct {
+		first func() // of the message before the others
+		end   func(r *Ref)
+		cause error
+	}{
+		"stopped now":                {nil, func(r *Ref) { r.StopNow() }, ErrStopped},
+		"stopped now, after a cause": {nil, func(r *Ref) { r.Stop(errClosed); r.StopNow() }, errClosed},
+		"quarantined":                {func() { panic(errLuck) }, func(*Ref) {}, errBooks},
+		"quarantined, after a cause": {func() { panic(errLuck) }, func(r *Ref) { r.Stop(errClosed) }, errBooks},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := spawn(t, &probe{onPanic: func(Panic) error { return errBooks }})
+			release := occupy(r)
+			late := newJob(nil)
+			r.Tell(newJob(c.first))
+			r.Tell(&telling{job{answered: make(chan struct{})}, func() { r.Tell(late) }})
+			c.end(r)
+			release()
+			require.ErrorIs(t, late.wait(), c.cause)
+			<-r.Done()
+		})
+	}
+}

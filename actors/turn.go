@@ -200,18 +200,25 @@ func (b *mailbox) leave() (d leaveResult) {
 		d.more = b.taken != nil
 	}
 	leaveTurn()
-	b.reach(beforeLeaving)
-	b.state.Store(d.rest)
-	b.reach(afterLeaving)
+	b.release(d.rest)
 	d.more = d.more || b.system.Load() != nil || d.rest == idle && b.waiting()
 	return d
 }
 
-// reach reports a place to the Host, if there is one.
-func (b *mailbox) reach(place string) {
+// release gives the turn up, and leaves the mailbox in a state. The places are inside, so that a host sees a message lost where
+// the queues were looked at before.
+func (b *mailbox) release(rest uint32) {
 	if b.host != nil {
-		b.host.Reach(place)
+		b.releaseOnHost(rest)
+		return
 	}
+	b.state.Store(rest)
+}
+
+func (b *mailbox) releaseOnHost(rest uint32) {
+	b.host.Reach(beforeLeaving)
+	b.state.Store(rest)
+	b.host.Reach(afterLeaving)
 }
 
 // perform runs effects outside of any turn. A panic in them, or the end of the goroutine, is left
