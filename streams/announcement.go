@@ -33,6 +33,9 @@ const (
 // waits for itself.
 const captureTimeout = 10 * time.Second
 
+// beforeWaiting is a place where a host may hold up a capture.
+const beforeWaiting = "calls are in progress, and the capture does not wait for them yet"
+
 // enter begins a call, which leave ends. It is false while a capture is announced, and then the call must not be made.
 func (a *announcement) enter() bool {
 	if a.word.Add(1) < announcedBit {
@@ -107,6 +110,9 @@ func (a *announcement) await(host actors.Host) bool {
 		return true
 	}
 	q := &quietening{over: make(chan struct{})}
+	if host != nil {
+		host.Reach(beforeWaiting)
+	}
 	a.waiting.Store(q)
 	if a.word.Load() == announcedBit { // the last one may have left before it could see q
 		a.release(false)

@@ -8,6 +8,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/go-vram/vram/actors"
 )
 
 // callKinds are the ways to enter, with the way to leave. A call of the last kind belongs to an announced capture.
@@ -86,5 +88,45 @@ func TestACaptureBeginsOnceTheLastCallHasLeft(t *testing.T) {
 				assert.True(t, a.await(nil), "none is left")
 			})
 		}
+	}
+}
+
+// leavingHost is a host on which the last call leaves at one place, and nobody else wakes who waits.
+type leavingHost struct {
+	actors.Host
+	place string
+	leave func() bool
+	waits []<-chan struct{} // that were not closed
+}
+
+func (h *leavingHost) Reach(place string) {
+	if h.leave != nil && place == h.place {
+		h.leave()
+		h.leave = nil
+	}
+}
+
+func (h *leavingHost) Wait(closed ...<-chan struct{}) {
+	for _, c := range closed {
+		select {
+		case <-c:
+		default:
+			h.waits = append(h.waits, c)
+		}
+	}
+}
+
+// A capture is woken by a call that leaves after the capture has seen it, and before it waits.
+func TestACallThatLeavesBeforeTheCaptureWaits(t *testing.T) {
+	t.Parallel()
+	for kind := range 2 {
+		var a announcement
+		calls := callKinds(&a)
+		require.True(t, calls[kind].enter())
+		require.True(t, a.announce())
+		host := &leavingHost{place: beforeWaiting, leave: calls[kind].leave}
+		assert.True(t, a.await(host))
+		assert.Nil(t, host.leave, "the place was reached")
+		assert.Empty(t, host.waits, "nobody would end the wait")
 	}
 }

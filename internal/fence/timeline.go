@@ -48,6 +48,7 @@ type Timeline struct {
 	calls   atomic.Int64 // that may touch the stream
 	patient atomic.Pointer[patience]
 	settled atomic.Pointer[patience] // ends once a busy cell has another state; nil: nobody waits for that
+	reach   func()                   // tests only: called between two steps, where others may run
 	cells   [CellCount]cell
 }
 
@@ -325,6 +326,9 @@ func (t *Timeline) put(c *cell, state uint64) {
 // whenSettled returns a channel that is closed once a busy cell has another state; nil: none is busy.
 func (t *Timeline) whenSettled() <-chan struct{} {
 	p := &patience{make(chan struct{})}
+	if t.reach != nil {
+		t.reach()
+	}
 	for !t.settled.CompareAndSwap(nil, p) {
 		if at := t.settled.Load(); at != nil {
 			p = at

@@ -185,6 +185,30 @@ func TestWaitIsForTheOldest(t *testing.T) {
 	assert.True(t, l.Passed(2))
 }
 
+// A Wait whose only fence is being queried ends with the query, also with one that ends before the Wait has announced itself.
+func TestAWaitForAQueryThatEnds(t *testing.T) {
+	t.Parallel()
+	for _, early := range []bool{true, false} {
+		b := newBench(t)
+		l := b.timeline()
+		require.NoError(t, b.sim.Launch(b.stream, time.Second))
+		b.take(l, l.Next())
+		c, number := l.oldest() // as a query does
+		require.NotNil(t, c)
+		if early {
+			l.reach = func() { l.put(c, number) }
+		}
+		over, err := l.Wait()
+		require.NoError(t, err)
+		if early {
+			assert.Nil(t, over, "nobody would end the wait")
+			continue
+		}
+		l.put(c, number)
+		<-over
+	}
+}
+
 // A shut stream is not touched any more; a finished one owes nothing and has nothing to wait for.
 func TestShutAndFinish(t *testing.T) {
 	t.Parallel()
