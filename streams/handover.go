@@ -130,6 +130,9 @@ func (h *Handover[T]) callable(ctx context.Context) error {
 	return nil
 }
 
+// beforeSuspending is a place where a host may hold up one side of a Handover.
+const beforeSuspending = "a side of a handover waits, and does not say so yet"
+
 // waitFor begins a wait of one side until the other has sent or received need values. It stores the
 // suspension before it checks the count, so that either the other side ends it, or the check sees
 // the count.
@@ -138,6 +141,9 @@ func waitFor(waits, by *Stream, at *atomic.Pointer[suspension], done *atomic.Uin
 		return func() {}
 	}
 	x := &suspension{by: []poolcore.Client{by.id}, need: need}
+	if waits.host != nil {
+		waits.host.Reach(beforeSuspending)
+	}
 	at.Store(x)
 	if done.Load() >= need {
 		return func() {}

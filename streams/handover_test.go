@@ -44,6 +44,25 @@ func TestASendEndsTheWaitThatItServes(t *testing.T) {
 	assert.False(t, suspended())
 }
 
+// A wait that the other side serves before it is announced is over: the waiting side counts as making progress.
+func TestAWaitThatIsServedBeforeItIsAnnounced(t *testing.T) {
+	r := newRig(t, 64*mib)
+	from, to := r.stream(core.Budget{}), r.stream(core.Budget{})
+	to.Exclusive()
+	h := NewHandover[int](from, to, 2)
+	host := &leavingHost{place: beforeSuspending, leave: func() bool {
+		return assert.NoError(t, h.Send(t.Context(), 1))
+	}}
+	to.host = host
+	over := waitFor(h.to, h.from, &h.receiver, &h.sent, 1)
+	to.host = nil
+	assert.Nil(t, host.leave, "the place was reached")
+	if p := to.suspensions.progress.Load(); p != nil {
+		assert.Empty(t, p.all, "the value is there")
+	}
+	over()
+}
+
 // When a value was received, in either way, the sender that waits for room counts as making progress, whether its goroutine has run
 // or not.
 func TestAReceiptEndsTheWaitForRoom(t *testing.T) {
