@@ -176,6 +176,9 @@ func (w *waiters) check() error {
 			return fmt.Errorf("pool: the request %d of client %d waits under another name", r.token, r.client)
 		}
 	}
+	if r := w.trying; r != nil && w.parked[r.id] != r {
+		return fmt.Errorf("pool: the request %d of client %d is tried, and waits no more", r.token, r.client)
+	}
 	if bytes != w.demandBytes || len(w.named) != len(w.parked) {
 		return fmt.Errorf("pool: %d requests wait for %d bytes, the books say %d for %d", len(w.parked), bytes, len(w.named), w.demandBytes)
 	}
