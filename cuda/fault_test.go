@@ -97,6 +97,35 @@ func TestAFaultNamesTheLaunchesThatHadNotFinished(t *testing.T) {
 	require.NoError(t, x.Free())
 }
 
+// A launch that another goroutine makes while one synchronizes, after the event that it waits for, counts as one that has not finished.
+func TestALaunchDuringASynchronizeHasNotFinished(t *testing.T) {
+	g, all := newGPU(t, vram.Config{FaultPlaces: vram.FaultPlacesOn})
+	c := all[0]
+	x, err := c.Alloc(64)
+	require.NoError(t, err)
+	require.NoError(t, c.Launch(g.touch, cuda.Cover(1, 1), cuda.In(x)))
+	recorded, launched := false, false
+	g.faults.SetBefore(func(function string) {
+		switch {
+		case function == "cuEventRecord":
+			recorded = true
+		case recorded && !launched:
+			launched = true
+			assert.NoError(t, c.Launch(g.touch, cuda.Cover(1, 1), cuda.In(x)))
+		}
+	})
+	require.NoError(t, c.Synchronize(t.Context()))
+	g.faults.SetBefore(nil)
+	require.True(t, launched)
+	g.breakDown(cudadrv.LaunchFailed)
+	_, err = c.Record()
+	first, ok := errors.AsType[*vram.FaultError](err)
+	require.True(t, ok, err)
+	assert.Len(t, first.Launches, 1)
+	g.faults.Clear()
+	require.NoError(t, x.Free())
+}
+
 // Launches of several streams are listed, the youngest of each first; a buffer that was freed is not described by its successor.
 func TestAFaultListsLaunchesOfAllStreams(t *testing.T) {
 	g, all := newGPU(t, vram.Config{FaultPlaces: vram.FaultPlacesOn})
