@@ -255,6 +255,7 @@ func TestAPeerThatDoesNotRead(t *testing.T) {
 	require.ErrorIs(t, err, ErrPeerDied)
 	require.ErrorIs(t, err, os.ErrDeadlineExceeded)
 	require.ErrorIs(t, m.Await(t.Context(), s.c), ErrPeerDied)
+	require.ErrorIs(t, m.link.Load().conn.Close(), net.ErrClosed, "a part of a note may have been sent: nothing may follow it")
 	require.NoError(t, m.Close())
 }
 

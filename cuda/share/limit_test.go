@@ -104,3 +104,24 @@ func TestAnImportBeyondTheLimit(t *testing.T) {
 	a.faults.Clear()
 	assert.Zero(t, a.dev.Stats().SharedBytes)
 }
+
+// Memory whose Close the driver refused in part counts in the limit as long as the driver has it, and no longer.
+func TestMemoryCountsAsLongAsTheDriverHasIt(t *testing.T) {
+	for function, has := range map[string]bool{"cuMemUnmap": true, "cuMemRelease": true, "cuMemAddressFree": false} {
+		t.Run(function, func(t *testing.T) {
+			s := newSide(t, newFake(t).driver())
+			m := s.make()
+			shared := s.dev.Stats().SharedBytes
+			require.Positive(t, shared)
+			if !has {
+				shared = 0
+			}
+			require.NoError(t, s.faults.Add(ruleFor(function, 1)))
+			require.ErrorIs(t, m.Close(), cudadrv.Unknown)
+			assert.Equal(t, shared, s.dev.Stats().SharedBytes)
+			s.faults.Clear()
+			require.NoError(t, m.Close())
+			assert.Zero(t, s.dev.Stats().SharedBytes)
+		})
+	}
+}
