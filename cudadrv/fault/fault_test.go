@@ -385,3 +385,64 @@ func (d shareableDevice) MemCreateShareable(bytes int64) (cudadrv.Handle, error)
 }
 func (shareableDevice) MemExportToShareableHandle(cudadrv.Handle) (int, error)   { return 7, nil }
 func (shareableDevice) MemImportFromShareableHandle(int) (cudadrv.Handle, error) { return 9, nil }
+
+// reusing is a driver that gives the handle of a released allocation out again, before MemRelease returns.
+type reusing struct {
+	cudadrv.Driver
+	released *func()
+}
+
+func (r reusing) Open(ordinal int) (cudadrv.Device, error) {
+	dev, err := r.Driver.Open(ordinal)
+	return &reusingDevice{Device: dev, released: r.released}, err
+}
+
+type reusingDevice struct {
+	cudadrv.Device
+	handles  []cudadrv.Handle // under the one that they are given out by
+	released *func()
+}
+
+func (d *reusingDevice) MemCreate(bytes int64) (cudadrv.Handle, error) {
+	h, err := d.Device.MemCreate(bytes)
+	d.handles = append(d.handles, h)
+	return 1, err
+}
+
+func (d *reusingDevice) MemRelease(cudadrv.Handle) error {
+	h := d.handles[0]
+	d.handles = d.handles[1:]
+	err := d.Device.MemRelease(h)
+	if then := *d.released; then != nil {
+		*d.released = nil
+		then()
+	}
+	return err
+}
+
+// The capacity counts an allocation whose handle was given out again while the one before was being released.
+func TestAHandleThatIsGivenOutAgainAtOnce(t *testing.T) {
+	var released func()
+	drv := fault.Wrap(reusing{sim.New(sim.Config{}), &released})
+	drv.SetCapacity(4 * granule)
+	dev, err := drv.Open(0)
+	require.NoError(t, err)
+	left := func() int64 {
+		t.Helper()
+		free, _, err := dev.MemGetInfo()
+		require.NoError(t, err)
+		return free / granule
+	}
+	h, err := dev.MemCreate(granule)
+	require.NoError(t, err)
+	released = func() {
+		again, err := dev.MemCreate(2 * granule)
+		require.NoError(t, err)
+		assert.Equal(t, h, again)
+	}
+	require.NoError(t, dev.MemRelease(h))
+	assert.EqualValues(t, 2, left())
+	require.NoError(t, dev.MemRelease(h))
+	assert.EqualValues(t, 4, left())
+	require.NoError(t, dev.Close())
+}

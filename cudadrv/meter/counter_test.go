@@ -72,3 +72,34 @@ func TestFiguresAsJSON(t *testing.T) {
 	require.NoError(t, err)
 	assert.JSONEq(t, `{"func": "cuMemAlloc", "calls": 3, "failures": 1, "time_seconds": 1.5}`, string(text))
 }
+
+// asking is a modelled clock that lets another call begin when it is read.
+type asking struct {
+	now  time.Duration
+	then func()
+}
+
+func (a *asking) ModelledTime() time.Duration {
+	if then := a.then; then != nil {
+		a.then = nil
+		then()
+	}
+	return a.now
+}
+
+// The time of a call is its own, also where another begins as it ends.
+func TestACallThatBeginsAsAnotherEnds(t *testing.T) {
+	clock := &asking{}
+	c := &counter{modelled: clock}
+	began, err := c.Before(call.EventCreate)
+	require.NoError(t, err)
+	clock.now = 7
+	var other int64
+	clock.then = func() { other, err = c.Before(call.MemCreate) }
+	c.After(call.EventCreate, began, false)
+	require.NoError(t, err)
+	clock.now = 10
+	c.After(call.MemCreate, other, false)
+	assert.EqualValues(t, 7, c.figures[call.EventCreate].nanos.Load())
+	assert.EqualValues(t, 3, c.figures[call.MemCreate].nanos.Load())
+}
