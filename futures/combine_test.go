@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"weak"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -83,6 +84,32 @@ func TestACallbackThatDoesNotReturnIsAnError(t *testing.T) {
 	}
 	_, _, err := Then(Done(1), func(int) (int, error) { panic(errTest) }).Poll()
 	require.ErrorIs(t, err, errTest)
+}
+
+// A derived future keeps neither its function nor its source once it has an answer and its source, too: it may be kept for long.
+func TestAChainKeepsNothingOfItsSource(t *testing.T) {
+	type large struct{ bytes [1 << 10]byte }
+	for name, cancels := range map[string]bool{"answered": false, "canceled": true} {
+		t.Run(name, func(t *testing.T) {
+			var ofFunction, ofSource weak.Pointer[large]
+			var derived Future[int]
+			synctest.Test(t, func(t *testing.T) {
+				source, used := NewPromise[*large](nil), new(large)
+				derived = Then(source.Future(), func(*large) (int, error) { return len(used.bytes), nil })
+				value := new(large)
+				ofFunction, ofSource = weak.Make(used), weak.Make(value)
+				if cancels {
+					require.True(t, derived.Cancel())
+				}
+				require.True(t, source.Complete(value, nil))
+				synctest.Wait()
+			})
+			runtime.GC()
+			assert.Nil(t, ofFunction.Value())
+			assert.Nil(t, ofSource.Value())
+			assert.True(t, derived.Completed())
+		})
+	}
 }
 
 func TestCancelOfAChainLeavesTheSource(t *testing.T) {

@@ -173,3 +173,25 @@ func TestTicketsOfACaptureOutliveTheirContext(t *testing.T) {
 		assert.Equal(t, after, live())
 	}
 }
+
+// A stock of tickets that is made while its context is closed is given back.
+func TestAStockIsNotRenewedAfterClose(t *testing.T) {
+	s := newSplit(t)
+	require.NoError(t, s.run()) // all but the tickets is there
+	c, err := cuda.NewContext(s.c.Stream())
+	require.NoError(t, err)
+	live := s.dev.Stats().LiveBytes
+	fills := 0
+	s.faults.SetBefore(func(function string) {
+		if function != "cuMemsetD8Async" {
+			return
+		}
+		if fills++; fills == 2 { // of the stock, after that of the tickets for launches
+			assert.NoError(t, c.Close())
+		}
+	})
+	require.ErrorIs(t, s.sum.Run(c, outs(s.total), s.in), cuda.ErrNotOpen)
+	s.faults.SetBefore(nil)
+	require.Equal(t, 2, fills)
+	assert.Equal(t, live, s.dev.Stats().LiveBytes)
+}

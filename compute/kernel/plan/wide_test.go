@@ -47,3 +47,15 @@ func TestIndicesOf64Bits(t *testing.T) {
 		assert.Equal(t, want[at.bytes[0]], 3.0)
 	}
 }
+
+// A row of more columns than 31 bits count takes indices of 64 bits, though none of its operands is as long.
+func TestColumnsOf64BitsWithoutMemory(t *testing.T) {
+	p := program(t, plan.All, expr.Input(0, tensor.Float32).Sum())
+	for columns, wide := range map[int]bool{1 << 20: false, 1 << 31: true} {
+		l, err := layout.New([]int{columns}, []int{0}, 0)
+		require.NoError(t, err)
+		var g plan.Geometry
+		require.NoError(t, p.Fit(&g, []layout.Layout{l, of(t)}, []uint64{1 << 20, 1 << 21}))
+		assert.Equal(t, wide, g.Wide, columns)
+	}
+}
