@@ -57,6 +57,7 @@ func TestOperands(t *testing.T) {
 	p := attention.Problem{Batch: 2, Heads: 2, Queries: 5, Keys: 6, Dim: 64, Type: gemm.Float16}
 	for field, change := range map[string]func(b *backward){
 		"Q":                func(b *backward) { b.Operands.Q.At.Bytes -= 2 },
+		"Q.Head":           func(b *backward) { b.Operands.Q.Batch, b.Operands.Q.Head = 1<<61-64, 1<<61-64 }, // each fits, and not both
 		"K.Row":            func(b *backward) { b.Operands.K.Row = 68 },
 		"V.Head":           func(b *backward) { b.Operands.V.Head = -64 },
 		"O":                func(b *backward) { b.Operands.O.At.Offset += 8 },
