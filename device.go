@@ -732,37 +732,36 @@ func (d *Device) State() DeviceState {
 // the context: a CUDA stream whose caller came too late is destroyed in time, also in a context
 // that others keep.
 type callGate struct {
-	count  atomic.Int64
-	closed atomic.Bool
-	left   chan struct{} // has a token once a call has ended after the closing began
+	word atomic.Int64  // calls in progress, and gateClosed: one word, so that no call looks before it is counted
+	left chan struct{} // has a token once the last call has ended after the closing began
 }
+
+const gateClosed = int64(1) << 62
 
 func newCallGate() *callGate { return &callGate{left: make(chan struct{}, 1)} }
 
 // enter begins a call, which ends with leave. It is false once the gate is closed.
 func (g *callGate) enter() bool {
-	g.count.Add(1)
-	if g.closed.Load() {
-		g.leave()
-		return false
+	if g.word.Add(1) < gateClosed {
+		return true
 	}
-	return true
+	g.leave()
+	return false
 }
 
 func (g *callGate) leave() {
-	g.count.Add(-1)
-	if g.closed.Load() {
+	if g.word.Add(-1) == gateClosed {
 		select {
 		case g.left <- struct{}{}:
-		default: // one token is enough for any number of calls that ended before the closer looks
+		default: // one token is enough: the closer looks again
 		}
 	}
 }
 
 // close refuses further calls and waits for those in progress. It is called once.
 func (g *callGate) close() {
-	g.closed.Store(true)
-	for g.count.Load() > 0 {
+	g.word.Or(gateClosed)
+	for g.word.Load() != gateClosed {
 		<-g.left
 	}
 }

@@ -232,6 +232,34 @@ func TestAnEventThatIsPostedAtTheEnd(t *testing.T) {
 	})
 }
 
+// A Close waits for the calls that make streams, all of them, and further ones are refused.
+func TestACloseWaitsForCallsThatMakeStreams(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, calls := newCallGate(), 3
+		for range calls {
+			require.True(t, g.enter())
+		}
+		g.leave() // before the closing begins
+		closed := make(chan struct{})
+		go func() {
+			g.close()
+			close(closed)
+		}()
+		for range calls - 1 {
+			synctest.Wait()
+			assert.False(t, g.enter(), "refused, and not counted")
+			select {
+			case <-closed:
+				t.Error("a call is in progress")
+			default:
+			}
+			g.leave()
+		}
+		<-closed
+		assert.False(t, g.enter())
+	})
+}
+
 // The functions for the compiler work.
 func TestInlinedPairs(t *testing.T) {
 	t.Parallel()

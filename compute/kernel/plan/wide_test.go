@@ -59,3 +59,17 @@ func TestColumnsOf64BitsWithoutMemory(t *testing.T) {
 		assert.Equal(t, wide, g.Wide, columns)
 	}
 }
+
+// Every output has the shape of all elements: one of fewer dimensions, or of a length of 1, would be written many times.
+func TestOutputsAreNotBroadcast(t *testing.T) {
+	x := expr.Input(0, tensor.Float32)
+	p := program(t, nil, x, x.Add(expr.Number(1)))
+	all := of(t, 2, 3)
+	for _, shape := range [][]int{{3}, {}, {1, 3}, {2, 1}} {
+		var g plan.Geometry
+		var wrong *plan.ShapeError
+		require.ErrorAs(t, p.Fit(&g, []layout.Layout{all, all, of(t, shape...)}, make([]uint64, 3)), &wrong)
+		assert.Equal(t, plan.ShapeError{Operand: 2, Shape: shape, Want: []int{2, 3}}, *wrong)
+		require.NoError(t, p.Fit(&g, []layout.Layout{of(t, shape...), all, all}, make([]uint64, 3)), "an input may be")
+	}
+}
