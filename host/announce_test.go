@@ -20,14 +20,14 @@ func (p endingPlace) usable(cudadrv.Stream) (keep bool, err error) {
 
 // A use that is noted after a free has looked for uses is refused, whatever the free did since: nothing would wait for it.
 func TestAUseThatAFreeDidNotSeeIsRefused(t *testing.T) {
-	for name, meanwhile := range map[string]func(s *slot){
+	for name, others := range map[string]func(s *slot){
 		"freed":            func(s *slot) { assert.NoError(t, s.end(0)) },
 		"freed and reused": func(s *slot) { assert.NoError(t, s.end(0)); assert.NoError(t, s.end(1)) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &slot{}
 			s.where = endingPlace{func() {
-				meanwhile(s)
+				others(s)
 				assert.False(t, s.used(), "the free has nothing to wait for")
 			}}
 			b := Block{slot: s, bytes: 1}

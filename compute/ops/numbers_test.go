@@ -58,10 +58,19 @@ func TestNumbersThatAreNone(t *testing.T) {
 	arange := func(of tensor.Type, start, end, step float64) func() error {
 		return func() error { _, err := r.o.Arange(r.s, of, start, end, step); return err }
 	}
+	logits, classes := r.zeros(3, 2), r.indicesOf(tensor.Int64, []int64{0, 1, 0}, 3)
+	scaled := func(scale float64) func() error {
+		return func() error {
+			return r.o.CrossEntropyGradientInto(r.s, nil, nil, logits, classes, ops.LossGradient{Scale: scale})
+		}
+	}
 	for i, c := range []struct {
 		want string
 		f    func() error
 	}{
+		{"scale is NaN", scaled(math.NaN())},
+		{"scale is -Inf", scaled(math.Inf(-1))},
+		{"scale is 1e+39", scaled(1e39)},
 		{"the last number is 200", arange(tensor.Int8, 0, 300, 100)},
 		{"the last number is -200", arange(tensor.Int8, 100, -300, -100)},
 		{"the last number is 259", arange(tensor.Uint8, 250, 260, 1)},

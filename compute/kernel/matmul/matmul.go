@@ -212,21 +212,27 @@ func (m *Multiplier) Multiply(c *cuda.Context, p Problem, o Operands, choice Cho
 	}
 	var path Path
 	for first := int64(0); first < p.Batch; first += maxBatch {
-		part, its := p, o
-		part.Batch = min(maxBatch, p.Batch-first)
+		part, its := batchFrom(p, o, first)
 		_, e, err := part.Check()
 		if err != nil {
 			return path, err
 		}
-		its.A = from(o.A, first*p.StrideA*p.In.Bytes())
-		its.B = from(o.B, first*p.StrideB*p.In.Bytes())
-		its.C = from(o.C, first*p.StrideC*p.Out.Bytes())
-		its.Aux = from(o.Aux, first*p.StrideAux*p.Out.Bytes())
 		if path, err = m.multiply(c, part, e, its, choice); err != nil {
 			return path, err
 		}
 	}
 	return path, nil
+}
+
+// batchFrom returns the products of a batch from one on, as many as a launch computes, and their operands.
+func batchFrom(p Problem, o Operands, first int64) (part Problem, its Operands) {
+	part, its = p, o
+	part.Batch = min(maxBatch, p.Batch-first)
+	its.A = from(o.A, first*p.StrideA*p.In.Bytes())
+	its.B = from(o.B, first*p.StrideB*p.In.Bytes())
+	its.C = from(o.C, first*p.StrideC*p.Out.Bytes())
+	its.Aux = from(o.Aux, first*p.StrideAux*p.Out.Bytes())
+	return part, its
 }
 
 // from returns a range without its first bytes.
