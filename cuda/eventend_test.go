@@ -4,6 +4,7 @@ import (
 	"context"
 	"runtime"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -60,38 +61,40 @@ func TestAnEventIsDestroyedOnce(t *testing.T) {
 
 // Close and a call of another goroutine may meet: the driver has the event until the call has ended.
 func TestAnEventIsNotDestroyedUnderACall(t *testing.T) {
-	p := newPair(t)
-	defer p.close()
-	c := p.on[0]
-	for function, call := range map[string]func(e, other *cuda.Event) error{
-		"cuEventQuery":       func(e, _ *cuda.Event) error { _, err := e.Done(); return err },
-		"cuEventSynchronize": func(e, _ *cuda.Event) error { return e.Synchronize(context.Background()) },
-		"cuStreamWaitEvent":  func(e, _ *cuda.Event) error { return p.on[1].WaitEvent(e) },
-		"cuEventElapsedTime": func(e, other *cuda.Event) error { _, err := e.Since(other); return err },
-		"elapsed, the other": func(e, other *cuda.Event) error { _, err := other.Since(e); return err },
-	} {
-		e, err := c.Record()
-		require.NoError(t, err)
-		other, err := c.Record()
-		require.NoError(t, err)
-		require.NoError(t, c.Synchronize(context.Background()))
-		events, closed := p.gpu.Objects()["event"], false
-		p.faults.SetBefore(func(called string) {
-			if (called == function || called == "cuEventElapsedTime") && !closed {
-				closed = true
-				assert.NoError(t, e.Close(), function)
-				_, err := e.Done()
-				require.ErrorIs(t, err, cuda.ErrNotOpen, function)
-				assert.Equal(t, events, p.gpu.Objects()["event"], function)
-			}
-		})
-		require.NoError(t, call(e, other), function)
-		p.faults.SetBefore(nil)
-		require.True(t, closed, function)
-		assert.Equal(t, events-1, p.gpu.Objects()["event"], function)
-		require.NoError(t, e.Close())
-		require.NoError(t, other.Close())
-	}
+	synctest.Test(t, func(t *testing.T) {
+		p := newPair(t)
+		defer p.close()
+		c := p.on[0]
+		for function, call := range map[string]func(e, other *cuda.Event) error{
+			"cuEventQuery":       func(e, _ *cuda.Event) error { _, err := e.Done(); return err },
+			"cuEventSynchronize": func(e, _ *cuda.Event) error { return e.Synchronize(context.Background()) },
+			"cuStreamWaitEvent":  func(e, _ *cuda.Event) error { return p.on[1].WaitEvent(e) },
+			"cuEventElapsedTime": func(e, other *cuda.Event) error { _, err := e.Since(other); return err },
+			"elapsed, the other": func(e, other *cuda.Event) error { _, err := other.Since(e); return err },
+		} {
+			e, err := c.Record()
+			require.NoError(t, err)
+			other, err := c.Record()
+			require.NoError(t, err)
+			require.NoError(t, c.Synchronize(context.Background()))
+			events, closed := p.gpu.Objects()["event"], false
+			p.faults.SetBefore(func(called string) {
+				if (called == function || called == "cuEventElapsedTime") && !closed {
+					closed = true
+					assert.NoError(t, e.Close(), function)
+					_, err := e.Done()
+					require.ErrorIs(t, err, cuda.ErrNotOpen, function)
+					assert.Equal(t, events, p.gpu.Objects()["event"], function)
+				}
+			})
+			require.NoError(t, call(e, other), function)
+			p.faults.SetBefore(nil)
+			require.True(t, closed, function)
+			assert.Equal(t, events-1, p.gpu.Objects()["event"], function)
+			require.NoError(t, e.Close())
+			require.NoError(t, other.Close())
+		}
+	})
 }
 
 // An event that the driver does not make, or does not record, is none: nothing is left of it.
