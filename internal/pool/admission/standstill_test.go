@@ -184,7 +184,7 @@ func TestQuotaAndServiceEndAStandstill(t *testing.T) {
 	assert.Equal(t, Wait, v, "the account that was served goes on")
 }
 
-// What the table knows already is no change: a deadlock is believed all the same.
+// Facts that the table has already are no change: a deadlock is believed all the same.
 func TestNothingNewEndsNoStandstill(t *testing.T) {
 	t.Parallel()
 	holders := []Account{1, 2}

@@ -55,7 +55,7 @@ func TestWhoWaitsBeforeARequestCountsInItsShare(t *testing.T) {
 	}
 }
 
-// What others got before the first waiter of an account stays counted if other accounts get a share.
+// Bytes that were served before the first waiter of an account stay counted if other accounts get a share.
 func TestOutrankedBytesOutlastANewShare(t *testing.T) {
 	t.Parallel()
 	var table Table
@@ -67,7 +67,7 @@ func TestOutrankedBytesOutlastANewShare(t *testing.T) {
 	assert.Zero(t, table.sharing(1).outrankedBytes)
 }
 
-// An account that no longer waits has no debts: what others get until it waits again does not count.
+// An account that no longer waits has no debts: bytes that are served to others until it waits again do not count.
 func TestNobodyIsOutrankedWhoDoesNotWait(t *testing.T) {
 	t.Parallel()
 	var table Table
