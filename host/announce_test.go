@@ -18,7 +18,7 @@ func (p endingPlace) usable(cudadrv.Stream) (keep bool, err error) {
 	return true, nil
 }
 
-// A use that is noted after a free has looked for uses is refused, whatever the free did since: nothing would wait for it.
+// A use that is noted after a free has looked for uses is refused, also where the memory is in use again: nothing would wait for it.
 func TestAUseThatAFreeDidNotSeeIsRefused(t *testing.T) {
 	for name, others := range map[string]func(s *slot){
 		"freed":            func(s *slot) { assert.NoError(t, s.end(0)) },
