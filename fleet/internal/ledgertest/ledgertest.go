@@ -3,8 +3,11 @@ package ledgertest
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -238,10 +241,12 @@ func snapshots(t *testing.T, open Books) {
 	group.Wait()
 }
 
-// Goroutines of several ledgers count one number up: no transaction is lost, and none happens twice.
+// Goroutines of several ledgers count one number up: no transaction is lost, and none happens twice. On a busy machine the outcome of a
+// few is not known.
 func count(t *testing.T, open Books) {
 	t.Helper()
-	const ledgers, each = 4, 50
+	const ledgers, each, mostUnknown = 4, 50, 1000
+	var counted, unknown atomic.Int64
 	var group sync.WaitGroup
 	for range ledgers {
 		l := open()
@@ -255,14 +260,20 @@ func count(t *testing.T, open Books) {
 				p, _ := s.Find("n")
 				_, _ = fmt.Sscan(string(p.Value), &n)
 				_, err = l.Commit(t.Context(), put("n", fmt.Sprint(n+1), 0, ledger.Compare{Key: "n", Mod: p.Mod}))
-				if err == nil {
+				switch {
+				case err == nil:
 					done++
-				} else if !assert.ErrorIs(t, err, ledger.ErrConflict) {
+					counted.Add(1)
+				case !errors.Is(err, ledger.ErrConflict) && !assert.LessOrEqual(t, unknown.Add(1), int64(mostUnknown), err):
 					return
 				}
 			}
 		})
 	}
 	group.Wait()
-	assert.Equal(t, fmt.Sprint(ledgers*each), string(read(t, open()).Pairs[0].Value))
+	n, err := strconv.ParseInt(string(read(t, open()).Pairs[0].Value), 10, 64)
+	require.NoError(t, err)
+	assert.Equal(t, int64(ledgers*each), counted.Load())
+	assert.GreaterOrEqual(t, n, counted.Load(), "a transaction is lost")
+	assert.LessOrEqual(t, n, counted.Load()+unknown.Load(), "a transaction happened twice")
 }
