@@ -226,15 +226,20 @@ func TestServersAndMembersAreLost(t *testing.T) {
 		}
 
 		killed := c.leader(outside.client)
+		begin := time.Now()
 		killed.kill()
+		progress(t, outside, members[0], 1, "a server is killed")
+		t.Logf("granted again %v after kill -9 of the leader", time.Since(begin))
 		for _, m := range members[:3] {
 			progress(t, outside, m, 2, "a server is killed")
 		}
 		c.run(killed)()
 
 		cut := c.leader(outside.client)
+		begin = time.Now()
 		c.set(cut.config.Name, true)
 		progress(t, outside, members[0], 1, "a server is cut off") // another leads
+		t.Logf("granted again %v after the leader was cut off", time.Since(begin))
 		leaseLong(t, outside)
 		for _, m := range members[:3] {
 			progress(t, outside, m, 2, "a server is cut off for longer than a lease")
@@ -259,8 +264,10 @@ func (c *cluster) cutMember(t *testing.T, outside *Ledger, m, other *member) {
 	grant, err := m.reserve(ctx, fleet.Request{Priority: 1, Wants: []fleet.Want{{Bytes: 64 * mib, Device: m.name}, {Bytes: 60 * mib, Device: other.name}}})
 	require.NoError(t, err)
 	c.set(m.name, true)
+	begin := time.Now()
 	next, err := other.reserve(ctx, fleet.Request{Priority: 2, Wants: []fleet.Want{{Bytes: 64 * mib, Device: other.name}}})
 	require.NoError(t, err, "the memory of a member that is cut off")
+	t.Logf("granted again %v after the member was cut off, with leases of %v", time.Since(begin), leaseTime)
 	require.NoError(t, released(next))
 	other.requireFenced(t, grant.Ticket())
 	<-grant.Done() // though it hears of nothing

@@ -29,7 +29,8 @@ const (
 	waitAtMost = 5 * time.Second
 	// retryInterval is the time between two attempts to watch.
 	retryInterval = 250 * time.Millisecond
-	// pingInterval and pingTime find connections that are gone. Not shorter: gRPC sends no more, and servers refuse them below 5 seconds.
+	// pingInterval and pingTime find servers that hang; on Linux pingTime also bounds how long bytes stay unacknowledged. Not shorter: gRPC
+	// pings no more often, and servers refuse an interval below 5 seconds.
 	pingInterval = 10 * time.Second
 	pingTime     = 3 * time.Second
 	// reconnectAfter and reconnectAtMost are the times between attempts to reach a server. gRPC's own rise to two minutes.
