@@ -24,8 +24,8 @@
 // fleet.LeaseTime. A new leader begins the time of all leases again: where one is elected in that time, within twice as much.
 //
 // Calls take turns among the servers. A server that is killed is left out at once. One whose machine is gone is left out after three
-// seconds on Linux; one that hangs while its machine answers, after thirteen: until then each call to it fails after four seconds, and
-// is repeated at another. Leases of ten seconds live on in each case.
+// seconds on Linux; one that hangs while its machine answers, after thirteen: until then each call to it fails after four seconds, and the
+// fleet repeats it at another. Leases of ten seconds live on in each case.
 //
 // # When servers are lost
 //

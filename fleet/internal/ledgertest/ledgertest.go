@@ -198,10 +198,12 @@ func waits(t *testing.T, open Books) {
 		"the end of a lease": func() { assert.NoError(t, e.Close()) },
 	} {
 		before := read(t, b).Revision
-		go change()
+		var group sync.WaitGroup
+		group.Go(change)
 		for read(t, b).Revision == before { // ends as soon as a wait has returned after the change
 			require.NoError(t, b.Wait(ctx, before), name)
 		}
+		group.Wait()
 	}
 }
 
