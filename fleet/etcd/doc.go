@@ -16,7 +16,7 @@
 // ledger and fences at the device refuse a holder whose lease has ended.
 //
 // A watch follows the revisions. Where it has lost its place, because the history was compacted or its server is gone, the ledger asks
-// for the revision again: waiting callers read all pairs, not the history. Each wait ends after five seconds at the latest.
+// for the revision again: waiting callers read all pairs, not the history. Each wait ends after a second at the latest.
 //
 // # Stated times
 //
@@ -24,8 +24,8 @@
 // fleet.LeaseTime. A new leader begins the time of all leases again: where one is elected in that time, within twice as much.
 //
 // Calls take turns among the servers. A server that is killed is left out at once. One whose machine is gone is left out after three
-// seconds on Linux; one that hangs while its machine answers, after thirteen: until then each call to it fails after four seconds, and the
-// fleet repeats it at another. Leases of ten seconds live on in each case.
+// seconds on Linux; one that hangs while its machine answers, after thirteen: until then reads and new leases ask another after one second,
+// and a transaction fails after four, and the fleet looks at the books again. Leases of ten seconds live on in each case.
 //
 // # When servers are lost
 //

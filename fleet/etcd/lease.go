@@ -39,7 +39,7 @@ func (l *Ledger) Lease(ctx context.Context, ttl time.Duration) (fleet.Lease, err
 		seconds++
 	}
 	sent := time.Now()
-	granted, err := call(ctx, l, func(ctx context.Context) (*clientv3.LeaseGrantResponse, error) {
+	granted, err := repeated(ctx, l, func(ctx context.Context) (*clientv3.LeaseGrantResponse, error) {
 		return l.client.Grant(ctx, max(seconds, 1))
 	})
 	if err != nil {

@@ -25,8 +25,8 @@ const (
 	// callTime bounds a call. Not shorter: an election takes seconds. Not longer: a server that does not answer keeps the caller from others,
 	// and no lease is renewed by a call.
 	callTime = 4 * time.Second
-	// waitAtMost is when a wait returns at the latest: a server that stops without a word sends no event.
-	waitAtMost = 5 * time.Second
+	// waitAtMost is when a wait returns at the latest. Not shorter: the caller reads then. Not longer: a server that hangs sends no event.
+	waitAtMost = time.Second
 	// retryInterval is the time between two attempts to watch.
 	retryInterval = 250 * time.Millisecond
 	// pingInterval and pingTime find servers that hang; on Linux pingTime also bounds how long bytes stay unacknowledged. Not shorter: gRPC
@@ -123,7 +123,7 @@ func open(ctx context.Context, c Config, callTime time.Duration) (*Ledger, error
 	}
 	l := &Ledger{client: client, prefix: prefix, callTime: callTime, leases: map[*lease]bool{}, changed: make(chan struct{})}
 	l.running, l.stop = context.WithCancel(context.WithoutCancel(ctx))
-	first, err := call(ctx, l, l.probe)
+	first, err := repeated(ctx, l, l.probe)
 	if err != nil {
 		return nil, errors.Join(err, l.Close()) //nolint:contextcheck // Close has no context
 	}
@@ -138,12 +138,23 @@ func (l *Ledger) probe(ctx context.Context) (*etcdserverpb.RangeResponse, error)
 	return etcdserverpb.NewKVClient(l.client.ActiveConnection()).Range(ctx, &etcdserverpb.RangeRequest{Key: []byte(l.prefix), CountOnly: true})
 }
 
-// call runs a call of the client. It ends with the caller's context, with the ledger, and after callTime.
-func call[T any](ctx context.Context, l *Ledger, do func(context.Context) (T, error)) (answer T, err error) {
+// repeated runs a call of the client that does no harm when it is carried out twice, within callTime: where no server has answered after a
+// quarter of that, it asks again, and so most likely another one.
+func repeated[T any](ctx context.Context, l *Ledger, do func(context.Context) (T, error)) (answer T, err error) {
+	answer, err = call(ctx, l, l.callTime/4, do)
+	var unreachable *UnreachableError
+	if errors.As(err, &unreachable) {
+		return call(ctx, l, l.callTime*3/4, do)
+	}
+	return answer, err
+}
+
+// call runs a call of the client. It ends with the caller's context, with the ledger, and after a time.
+func call[T any](ctx context.Context, l *Ledger, most time.Duration, do func(context.Context) (T, error)) (answer T, err error) {
 	if l.running.Err() != nil {
 		return answer, ledger.ErrClosed
 	}
-	timed, cancel := context.WithTimeout(ctx, l.callTime)
+	timed, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
 	defer context.AfterFunc(l.running, cancel)() //nolint:contextcheck // the end of the ledger ends the call, too
 	answer, err = do(timed)
@@ -160,7 +171,7 @@ func call[T any](ctx context.Context, l *Ledger, do func(context.Context) (T, er
 
 // Read implements fleet.Ledger. It is linearizable. Errors: the context's, ledger.ErrClosed, *UnreachableError, and refused permissions.
 func (l *Ledger) Read(ctx context.Context) (ledger.Snapshot, error) {
-	answer, err := call(ctx, l, func(ctx context.Context) (*clientv3.GetResponse, error) {
+	answer, err := repeated(ctx, l, func(ctx context.Context) (*clientv3.GetResponse, error) {
 		return l.client.Get(ctx, l.prefix, clientv3.WithPrefix())
 	})
 	if err != nil {
@@ -177,7 +188,7 @@ func (l *Ledger) Read(ctx context.Context) (ledger.Snapshot, error) {
 
 // Commit implements fleet.Ledger. Its errors are also *TooLargeError, after which nothing has changed, and *UnreachableError.
 func (l *Ledger) Commit(ctx context.Context, t ledger.Transaction) (revision int64, err error) {
-	answer, err := call(ctx, l, func(ctx context.Context) (*clientv3.TxnResponse, error) {
+	answer, err := call(ctx, l, l.callTime, func(ctx context.Context) (*clientv3.TxnResponse, error) {
 		return l.client.Txn(ctx).If(l.compares(t.If)...).Then(l.operations(t)...).Commit()
 	})
 	switch {
@@ -242,7 +253,7 @@ func (l *Ledger) Wait(ctx context.Context, after int64) error {
 func (l *Ledger) watch() {
 	for after := l.newest; l.running.Err() == nil; {
 		l.follow(after)
-		if now, err := call(l.running, l, l.probe); err == nil {
+		if now, err := repeated(l.running, l, l.probe); err == nil {
 			after = now.Header.Revision
 			l.know(after)
 			continue
