@@ -63,7 +63,7 @@ func TestCheckSeesWhatIsWrong(t *testing.T) {
 func TestCheckSeesPagesThatAreElsewhere(t *testing.T) {
 	t.Parallel()
 	for want, damage := range map[string]func(c *Core){
-		"which was returned": func(c *Core) { c.directory.pages[1<<40] = 2 },
+		"which was returned": func(c *Core) { c.directory.pages[1<<31] = 1 },
 		"which is at":        func(c *Core) { c.directory.pages[1<<40] = 0 },
 	} {
 		var cache magazine.Cache

@@ -154,6 +154,10 @@ func TestGrantedPagesAreNotCovered(t *testing.T) {
 	f.core.WantFence()
 	assert.True(t, f.core.Over())
 	f.core.Seal()
+	f.core.Unsealed()
+	f.core.WantFence()
+	assert.True(t, f.core.FenceWanted(), "it was not recorded")
+	f.core.Seal()
 	assert.False(t, f.core.FenceWanted())
 	assert.Empty(t, f.core.Release(^uint32(0), true), "the fence is not recorded yet")
 	f.core.Covered()
@@ -182,4 +186,15 @@ func TestCoveredPagesLeaveUpToTheLimit(t *testing.T) {
 		}
 		assert.Equal(t, min(limit, 5), pages)
 	}
+}
+
+// Of the covered runs in a range the longest leaves, wherever it lies.
+func TestTheLongestCoveredRunLeaves(t *testing.T) {
+	t.Parallel()
+	var c coverage
+	for _, open := range []uint32{0, 1, 2, 4} {
+		c.open.add(Run{First: open, Pages: 1})
+	}
+	from, to := c.longest(0, 7)
+	assert.Equal(t, [2]uint32{5, 7}, [2]uint32{from, to})
 }
