@@ -86,17 +86,22 @@ Device.LiveBuffers lists the tenant's buffers
 func TestARefusalNamesTheLargestHolders(t *testing.T) {
 	t.Parallel()
 	e := &OutOfMemoryError{Streams: []Holding{
-		{Stream: 5, HeldBytes: 2 << 20}, {Stream: 3, HeldBytes: 2 << 20}, {Stream: 4}, {Stream: 1, HeldBytes: 1 << 20},
-		{Stream: 2, HeldBytes: 2 << 20}, {Stream: 6, HeldBytes: 3 << 20}, {Stream: 7, HeldBytes: 1 << 20},
+		{Stream: 5, HeldBytes: 2 << 20},
+		{Stream: 3, HeldBytes: 2 << 20},
+		{Stream: 4},
+		{Stream: 1, HeldBytes: 1 << 20},
+		{Stream: 2, HeldBytes: 2 << 20},
+		{Stream: 6, HeldBytes: 3 << 20},
+		{Stream: 7, HeldBytes: 1 << 20},
 	}}
 	for range e.Streams {
 		var b strings.Builder
 		e.describeHolders(&b)
-		want := ""
+		var want strings.Builder
 		for i, stream := range []int{6, 2, 3, 5, 1, 7}[:maxHolders] {
-			want += fmt.Sprintf("; stream %d holds %d MiB, 0 B live", stream, []int{3, 2, 2, 2, 1, 1}[i])
+			fmt.Fprintf(&want, "; stream %d holds %d MiB, 0 B live", stream, []int{3, 2, 2, 2, 1, 1}[i])
 		}
-		assert.Contains(t, b.String(), want)
+		assert.Contains(t, b.String(), want.String())
 		assert.Contains(t, b.String(), fmt.Sprintf("; %d more hold ", 6-maxHolders))
 		e.Streams = append(e.Streams[1:], e.Streams[0])
 	}
