@@ -93,6 +93,7 @@ func TestInfoNamesTheSourceOfALimit(t *testing.T) {
 	t.Setenv(block[1], block[2])
 	code, stdout, stderr := vramCommand(t, strings.Fields(block[3])...)
 	require.Equal(t, exitOK, code, stderr)
+	assert.Equal(t, "8.0 GiB, by CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", block[4])
 	assert.Contains(t, stdout, block[4])
 }
 
