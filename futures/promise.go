@@ -186,10 +186,10 @@ func (p *Promise[T]) await(ctx context.Context) (T, error) {
 	if p.completion.await(ctx) {
 		return p.val, p.err
 	}
-	var none T
 	if p.awaited != nil {
-		p.awaited(false)
+		defer p.awaited(false) // last: the goroutines that it rouses would hold up the explanation
 	}
+	var none T
 	return none, p.explain(ctx.Err())
 }
 
