@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"fmt"
 
 	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/fleet"
@@ -35,5 +36,8 @@ func ExampleOpen() {
 		// the gang runs, until its end or the end of grant.Done()
 		return grant.Release()
 	}
-	_ = reserve
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel() // there is no such cluster here
+	fmt.Println(reserve(ctx, nil, nil, tls.Certificate{}))
+	// Output: context canceled
 }
