@@ -40,7 +40,7 @@ func (e *Engine) MulScalar(a gorgonia.Tensor, b any, left bool, options ...gorgo
 	return e.elements("MulScalar", ops.Ops.MulInto, a, b, left, options)
 }
 
-// Div divides the elements of a by those of b. Errors: *Error.
+// Div divides the elements of a by the elements of b. Errors: *Error.
 func (e *Engine) Div(a, b gorgonia.Tensor, options ...gorgonia.FuncOpt) (gorgonia.Tensor, error) {
 	return e.elements("Div", ops.Ops.DivInto, a, b, true, options)
 }

@@ -186,7 +186,7 @@ func TestAStockIsNotRenewedAfterClose(t *testing.T) {
 		if function != "cuMemsetD8Async" {
 			return
 		}
-		if fills++; fills == 2 { // of the stock, after that of the tickets for launches
+		if fills++; fills == 2 { // of the stock, after the fill of the tickets for launches
 			assert.NoError(t, c.Close())
 		}
 	})

@@ -256,8 +256,8 @@ func (l *Ledger) watch() {
 		if now, err := repeated(l.running, l, l.probe); err == nil {
 			after = now.Header.Revision
 			l.know(after)
-			continue
 		}
+		// Also where a server has answered: it may refuse the watch alone.
 		timer := time.NewTimer(retryInterval)
 		select {
 		case <-timer.C:
