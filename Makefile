@@ -181,7 +181,7 @@ race: ## run the tests of all packages that have goroutines under the race detec
 stress: ## repeat the tests with goroutines STRESS_COUNT times with one, two and four threads, under load (STRESS=packages)
 	$(GO) test $(TESTFLAGS) -count=$(STRESS_COUNT) -cpu 1,2,4 -p $$((2 * $$(getconf _NPROCESSORS_ONLN))) $(STRESS)
 
-exhaustive: ## walk every state of the models of magazines and of small fleets; make test walks a part
+exhaustive: ## walk every state of the models of magazines, and a million of each small fleet; make test walks a part
 	$(GO) test -count=1 -tags exhaustive -run '^TestEvery' -timeout $(TIMEOUT) ./internal/stream/magazine ./fleet/core
 
 programs: ## play random programs of tensors, streams and operations for PROGRAMS each, from SEED on
