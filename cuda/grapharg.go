@@ -22,6 +22,9 @@ var ErrNodes = errors.New("cuda: the graph has kernels that this package did not
 // the graph keeps its arguments.
 func (g *Graph) SetArgs(kernel int, geometry Geometry, args ...Arg) error {
 	return g.change(kernel, func(k *node, p *params) error {
+		if err := k.Function.acceptsAll(args); err != nil {
+			return err
+		}
 		if _, err := g.on.placeAll(k.Function, p, args); err != nil {
 			return err
 		}
@@ -42,6 +45,9 @@ func (g *Graph) SetArg(kernel, parameter int, arg Arg) error {
 		old, args := &k.args[parameter], []Arg{arg}
 		if !f.known && (arg.size != old.size || alignUp(old.at, max(int(arg.align), 1)) != old.at) {
 			return f.refused(parameter, &arg, ErrArgumentSize, int64(arg.size), int64(old.size))
+		}
+		if err := f.accepts(parameter, args); err != nil {
+			return err
 		}
 		p.size = copy(p.bytes[:], k.packed)
 		if _, _, err := g.on.place(f, p, parameter, old.at, args); err != nil {

@@ -23,6 +23,9 @@ func (c *Context) Launch(f *Function, g Geometry, args ...Arg) error {
 	if err := c.runs(f); err != nil {
 		return err
 	}
+	if err := f.acceptsAll(args); err != nil {
+		return err
+	}
 	p := freeParams.Get().(*params) //nolint:forcetypeassert // of this pool
 	done, err := c.launchQuickly(f, g, p, args, false)
 	if !done && err == nil {

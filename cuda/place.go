@@ -1,33 +1,50 @@
 package cuda
 
-// placeAll writes the arguments of all parameters.
-func (c *submission) placeAll(f *Function, p *params, args []Arg) (plain bool, err error) {
+// acceptsAll returns the error of arguments whose number, sizes and types are not those of the kernel's parameters.
+func (f *Function) acceptsAll(args []Arg) error {
 	if f.known && len(args) != len(f.params) {
-		return false, f.again(len(f.params), "", ErrArgumentCount, int64(len(args)))
+		return f.again(len(f.params), "", ErrArgumentCount, int64(len(args)))
 	}
+	return f.accepts(0, args)
+}
+
+// accepts is acceptsAll for parameters from the first one on.
+func (f *Function) accepts(first int, args []Arg) error {
+	if !f.known {
+		for i := range args {
+			if !anyKind.has(args[i].kind) {
+				return f.refuse(first+i, &args[i])
+			}
+		}
+		return nil
+	}
+	to := f.params[first : first+len(args)]
+	for i := range args {
+		if a := &args[i]; to[i].bytes != int(a.size) || !to[i].takes.has(a.kind) {
+			return f.refuse(first+i, a)
+		}
+	}
+	return nil
+}
+
+// placeAll writes the arguments of all parameters, which the kernel accepts.
+func (c *submission) placeAll(f *Function, p *params, args []Arg) (plain bool, err error) {
 	if plain, p.size, err = c.place(f, p, 0, 0, args); f.known {
 		p.size = f.paramBytes
 	}
 	return plain, err
 }
 
-// place writes the arguments of parameters from the first one on, where the kernel has them, or after end where they are not
-// known. plain says that no buffer needs more than its name: see streams.Submitter.Check. It returns the end of the last one.
+// place writes arguments that the kernel accepts, of parameters from the first one on, where the kernel has them, or after end
+// where they are not known. plain says that no buffer needs more than its name: see streams.Submitter.Check. It returns the end of the last one.
 func (c *submission) place(f *Function, p *params, first, end int, args []Arg) (plain bool, _ int, err error) {
 	plain = true
 	for i := range args {
 		a := &args[i]
 		size, at := int(a.size), 0
 		if f.known {
-			to := &f.params[first+i]
-			if to.bytes != size || !to.takes.has(a.kind) {
-				return false, 0, f.refuse(first+i, a)
-			}
-			at = to.offset
+			at = f.params[first+i].offset
 		} else {
-			if !anyKind.has(a.kind) {
-				return false, 0, f.refuse(first+i, a)
-			}
 			at = alignUp(end, int(a.align))
 		}
 		if at+size > maxParamBytes {

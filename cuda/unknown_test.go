@@ -32,7 +32,7 @@ func TestParametersThatAreNotKnown(t *testing.T) {
 	assert.Empty(t, all)
 	one := Cover(1, 1)
 	var p params
-	_, err = c.placeAll(f, &p, []Arg{Value(uint8(7)), Value(uint64(8)), Value(int32(9))})
+	_, err = placeAll(c, f, &p, Value(uint8(7)), Value(uint64(8)), Value(int32(9)))
 	require.NoError(t, err)
 	assert.Equal(t, []byte{7, 0, 0, 0, 0, 0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0, 9, 0, 0, 0}, p.bytes[:p.size])
 	for _, arg := range []Arg{{}, Value(5), Struct(struct{}{}), Struct([1]byte{}), Struct(struct{ A [4097]byte }{})} {
@@ -133,6 +133,9 @@ func BenchmarkPlace(b *testing.B) {
 
 //go:noinline
 func placeAll(c *Context, f *Function, p *params, args ...Arg) (bool, error) {
+	if err := f.acceptsAll(args); err != nil {
+		return false, err
+	}
 	return c.placeAll(f, p, args)
 }
 
