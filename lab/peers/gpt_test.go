@@ -26,7 +26,7 @@ func TestGPTWithoutPyTorch(t *testing.T) {
 	require.NoError(t, safetensors.WriteFile(path, map[string]string{"type": "float32"}, []safetensors.Source{
 		{Name: "losses", Type: safetensors.Float32, Shape: []int64{2}, Data: bytes.NewReader(singles)},
 	}))
-	for _, script := range []string{"gpt_torch.py", "gpt_parity.py", "gpt_speed.py"} {
+	for _, script := range []string{"gpt_torch.py", "gpt_parity.py", "gpt_speed.py", "gpt_learns.py"} {
 		text, err := os.ReadFile(script)
 		require.NoError(t, err)
 		require.NoError(t, os.WriteFile(filepath.Join(folder, script), text, 0o600)) // what Python leaves stays there
