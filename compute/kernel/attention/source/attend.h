@@ -78,11 +78,12 @@ struct rows {
     i64 page_step;
     paging pages;
 
-    MEMBER const element *in_page(int i) const {
+    MEMBER u32 page_of(int i) const {
         const u32 page = table[i >> pages.shift];
         if (page >= pages.pages) __builtin_trap();
-        return at + page * page_step + (i & ((1 << pages.shift) - 1)) * step;
+        return page;
     }
+    MEMBER const element *in_page(u32 page, int i) const { return at + page * page_step + (i & ((1 << pages.shift) - 1)) * step; }
 };
 DEVICE rows rows_of(const element *at, strides by, u32 batch, u32 head, span of) {
     return {at + batch * by.batch + head * by.head + of.first * by.row, by.row, of.count, false, 0, 0, {0, 0, 0}};
@@ -120,7 +121,7 @@ template <int COUNT> DEVICE void fetch(tile to, const rows &from, int first) {
     to += place(row, vector);
     if (from.paged) {
         NO_UNROLL for (int i = 0; i < COUNT; i += AT_ONCE)
-            copy16_to(to + i * (2 * DIM), (i < left ? from.in_page(first + row + i) : from.at) + vector * VECTOR, i < left ? 16 : 0);
+            copy16_to(to + i * (2 * DIM), (i < left ? from.in_page(from.page_of(first + row + i), first + row + i) : from.at) + vector * VECTOR, i < left ? 16 : 0);
         return;
     }
     const element *at = from.at + (first + row) * from.step + vector * VECTOR;

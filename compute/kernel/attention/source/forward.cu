@@ -73,6 +73,46 @@ DEVICE void add_scores(sums (&s)[DOWN][ACROSS], const u32 (&q)[DOWN][4], tile ke
     }
 }
 
+#if SPLIT
+// lookup has the pages of this thread's rows in the next tile: they are read a tile ahead, so that no copy waits for the table.
+struct lookup {
+    enum { AT_ONCE = THREADS / VECTORS, EACH = KEYS / AT_ONCE };
+    u32 page[EACH];
+
+    MEMBER void read(const rows &from, int first) {
+        const int row = first + (int)(thread_x() / VECTORS);
+        UNROLL for (int i = 0; i < EACH; i++) page[i] = row + i * AT_ONCE < from.count ? from.page_of(row + i * AT_ONCE) : 0;
+    }
+    MEMBER void fetch(tile to, const rows &from, int first) const {
+        const int vector = thread_x() % VECTORS, row = thread_x() / VECTORS, left = from.count - first - row;
+        to += place(row, vector);
+        UNROLL for (int i = 0; i < EACH; i++) {
+            const bool exists = i * AT_ONCE < left;
+            const element *at = exists ? from.in_page(page[i], first + row + i * AT_ONCE) : from.at;
+            copy16_to(to + i * AT_ONCE * (2 * DIM), at + vector * VECTOR, exists ? 16 : 0);
+        }
+    }
+};
+#else
+struct lookup {
+    MEMBER void read(const rows &, int) {}
+};
+#endif
+
+// fetch_both begins the copies of a tile of keys and values to a stage.
+DEVICE void fetch_both(tile stage, const rows &k, const rows &v, lookup &pages, int first) {
+#if SPLIT
+    if (k.paged) {
+        pages.fetch(stage, k, first);
+        pages.fetch(stage + TILE, v, first);
+        pages.read(k, first + KEYS);
+        return;
+    }
+#endif
+    fetch<KEYS>(stage, k, first);
+    fetch<KEYS>(stage + TILE, v, first);
+}
+
 // A result over parts of the keys: o has results of DIM elements each, and logs the logarithms, of base 2, of the sums that they were divided by.
 struct merged {
     float base, total;
@@ -148,9 +188,10 @@ KERNEL BOUNDS2(THREADS, BLOCKS) void NAME(PARAMETERS, float *parts_o, float *par
         }
     }
     copies_commit();
+    lookup pages_ahead;
     if (first < last) {
-        fetch<KEYS>(stages, from_k, first * KEYS);
-        fetch<KEYS>(stages + TILE, from_v, first * KEYS);
+        if (from_k.paged) pages_ahead.read(from_k, first * KEYS);
+        fetch_both(stages, from_k, from_v, pages_ahead, first * KEYS);
     }
     copies_commit();
 #if KEEP
@@ -167,11 +208,7 @@ KERNEL BOUNDS2(THREADS, BLOCKS) void NAME(PARAMETERS, float *parts_o, float *par
         const tile stage = stages + (n - first) % 2 * STAGE;
         copies_wait<0>();
         barrier();  // the tile is there for all, and nobody reads the one before any more, whose stage is filled next
-        if (n + 1 < last) {
-            const tile next = stages + (n + 1 - first) % 2 * STAGE;
-            fetch<KEYS>(next, from_k, (n + 1) * KEYS);
-            fetch<KEYS>(next + TILE, from_v, (n + 1) * KEYS);
-        }
+        if (n + 1 < last) fetch_both(stages + (n + 1 - first) % 2 * STAGE, from_k, from_v, pages_ahead, (n + 1) * KEYS);
         copies_commit();
         sums s[DOWN][ACROSS];
         UNROLL for (int i = 0; i < DOWN; i++) clear(s[i]);

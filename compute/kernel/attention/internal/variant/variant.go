@@ -116,10 +116,13 @@ func forward(of string, dim int) Variant {
 	return v.with("forward.cu", warps, define("DOWN", down), define("KEYS", tileRows(Forward)), define("BLOCKS", blocks), define("SPLIT", 0))
 }
 
-// decoding has 16 rows, and as many blocks on a multiprocessor as its shared memory has room for.
+// decoding has 16 rows, and as many blocks on a multiprocessor as registers and shared memory have room for.
 func decoding(of string, dim int) Variant {
 	const warps = 4
-	blocks := 256 / dim
+	blocks := 4
+	if dim == 128 {
+		blocks = 3
+	}
 	v := Variant{Key: Key{Decoding, of, dim}, Rows: 16, Other: fmt.Sprintf("combine_%s_%d", of, dim)}
 	v.SharedBytes = bytes(v.Rows, dim) + 2*2*bytes(tileRows(Decoding), dim)
 	return v.with("forward.cu", warps, define("DOWN", 1), define("KEYS", tileRows(Decoding)), define("BLOCKS", blocks), define("SPLIT", 1), "COMBINE="+v.Other)
