@@ -22,7 +22,7 @@ var ErrNodes = errors.New("cuda: the graph has kernels that this package did not
 // the graph keeps its arguments.
 func (g *Graph) SetArgs(kernel int, geometry Geometry, args ...Arg) error {
 	return g.change(kernel, func(k *node, p *params) error {
-		if err := k.Function.acceptsAll(args); err != nil {
+		if err := k.Function.accepts(0, len(k.Function.params), args); err != nil {
 			return err
 		}
 		if _, err := g.on.placeAll(k.Function, p, args); err != nil {
@@ -46,7 +46,7 @@ func (g *Graph) SetArg(kernel, parameter int, arg Arg) error {
 		if !f.known && (arg.size != old.size || alignUp(old.at, max(int(arg.align), 1)) != old.at) {
 			return f.refused(parameter, &arg, ErrArgumentSize, int64(arg.size), int64(old.size))
 		}
-		if err := f.accepts(parameter, args); err != nil {
+		if err := f.accepts(parameter, 1, args); err != nil {
 			return err
 		}
 		p.size = copy(p.bytes[:], k.packed)
@@ -80,8 +80,8 @@ func (g *Graph) change(kernel int, f func(k *node, p *params) error) error {
 	if err := k.Function.usable(); err != nil {
 		return err
 	}
-	p := freeParams.Get().(*params) //nolint:forcetypeassert // of this pool
-	defer freeParams.Put(p)
+	p := g.on.borrow()
+	defer g.on.giveBack(p)
 	return g.on.failure(f(k, p))
 }
 

@@ -23,15 +23,15 @@ func (c *Context) Launch(f *Function, g Geometry, args ...Arg) error {
 	if err := c.runs(f); err != nil {
 		return err
 	}
-	if err := f.acceptsAll(args); err != nil {
+	if err := f.accepts(0, len(f.params), args); err != nil {
 		return err
 	}
-	p := freeParams.Get().(*params) //nolint:forcetypeassert // of this pool
+	p := c.borrow()
 	done, err := c.launchQuickly(f, g, p, args, false)
 	if !done && err == nil {
 		err = c.launchSlowly(f, g, p, args, false)
 	}
-	freeParams.Put(p)
+	c.giveBack(p)
 	return err
 }
 
@@ -56,27 +56,23 @@ func (c *Context) runs(f *Function) error {
 // is false if the launch takes the slow way. Packed parameters are in place, and their arguments are the buffers that the caller
 // declares.
 func (c *submission) launchQuickly(f *Function, g Geometry, p *params, args []Arg, packed bool) (done bool, err error) {
-	if c.special.Load() != 0 || c.work.EnterQuick() != nil { // the slow way says why
-		_, err := c.arguments(f, p, args, packed)
-		return false, err
+	quick := c.special.Load() == 0 && c.work.EnterQuick() == nil // else the slow way says why
+	if quick {
+		defer c.work.LeaveQuick()
 	}
-	defer c.work.LeaveQuick()
-	plain, err := c.arguments(f, p, args, packed)
-	if err != nil || !plain {
+	plain := true
+	if packed {
+		plain, err = c.declared(f.name, args)
+	} else {
+		plain, err = c.placeAll(f, p, args)
+	}
+	if err != nil || !plain || !quick {
 		return false, err
 	}
 	if err := c.kernels.LaunchKernel(f.handle, g, p.bytes[:p.size], c.handle); err != nil {
 		return true, &LaunchError{f.name, g, c.failure(err)}
 	}
 	return true, nil
-}
-
-// arguments places and checks the arguments of a launch.
-func (c *submission) arguments(f *Function, p *params, args []Arg, packed bool) (plain bool, err error) {
-	if packed {
-		return c.declared(f.name, args)
-	}
-	return c.placeAll(f, p, args)
 }
 
 // launch submits a kernel whose arguments are in place: for a capture, or for nil outside of any.

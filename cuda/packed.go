@@ -27,7 +27,7 @@ func (c *Context) LaunchPacked(f *Function, g Geometry, packed []byte, buffers .
 	if err := f.fits(len(packed)); err != nil {
 		return err
 	}
-	p := freeParams.Get().(*params) //nolint:forcetypeassert // of this pool
+	p := c.borrow()
 	if p.size = copy(p.bytes[:], packed); f.known {
 		p.size = f.paramBytes
 	}
@@ -35,7 +35,7 @@ func (c *Context) LaunchPacked(f *Function, g Geometry, packed []byte, buffers .
 	if !done && err == nil {
 		err = c.launchSlowly(f, g, p, buffers, true)
 	}
-	freeParams.Put(p)
+	c.giveBack(p)
 	return err
 }
 

@@ -1,27 +1,28 @@
 package cuda
 
-// acceptsAll returns the error of arguments whose number, sizes and types are not those of the kernel's parameters.
-func (f *Function) acceptsAll(args []Arg) error {
-	if f.known && len(args) != len(f.params) {
+// accepts returns the error of arguments whose number, sizes and types are not those of the kernel's parameters, of which it looks
+// at so many from the first one on.
+func (f *Function) accepts(first, count int, args []Arg) error {
+	if !f.known {
+		return f.acceptsUnknown(first, args)
+	}
+	if len(args) != count {
 		return f.again(len(f.params), "", ErrArgumentCount, int64(len(args)))
 	}
-	return f.accepts(0, args)
-}
-
-// accepts is acceptsAll for parameters from the first one on.
-func (f *Function) accepts(first int, args []Arg) error {
-	if !f.known {
-		for i := range args {
-			if !anyKind.has(args[i].kind) {
-				return f.refuse(first+i, &args[i])
-			}
-		}
-		return nil
-	}
-	to := f.params[first : first+len(args)]
+	to := f.params[first:]
 	for i := range args {
 		if a := &args[i]; to[i].bytes != int(a.size) || !to[i].takes.has(a.kind) {
 			return f.refuse(first+i, a)
+		}
+	}
+	return nil
+}
+
+// acceptsUnknown is accepts for a kernel whose parameters are not known.
+func (f *Function) acceptsUnknown(first int, args []Arg) error {
+	for i := range args {
+		if !anyKind.has(args[i].kind) {
+			return f.refuse(first+i, &args[i])
 		}
 	}
 	return nil

@@ -24,6 +24,7 @@ type submission struct {
 	special atomic.Int32 // reasons for which launches take the slow way: capture, profile, checker, FaultPlaces
 	capture atomic.Pointer[capture]
 	profile atomic.Pointer[Profile]
+	spare   atomic.Pointer[params] // of the next launch, where none is being submitted: see borrow
 }
 
 // submissionOf returns the submission of a stream.

@@ -133,7 +133,7 @@ func BenchmarkPlace(b *testing.B) {
 
 //go:noinline
 func placeAll(c *Context, f *Function, p *params, args ...Arg) (bool, error) {
-	if err := f.acceptsAll(args); err != nil {
+	if err := f.accepts(0, len(f.params), args); err != nil {
 		return false, err
 	}
 	return c.placeAll(f, p, args)

@@ -45,14 +45,9 @@ func (a *announcement) enter() bool {
 	return false
 }
 
-// enterQuick is enter for a launch that calls nothing but the driver, for which awaitQuick waits; leaveQuick ends it.
-func (a *announcement) enterQuick() bool {
-	if a.word.Add(quickCall) < announcedBit {
-		return true
-	}
-	a.leaveQuick()
-	return false
-}
+// enterQuick begins a launch that calls nothing but the driver, for which awaitQuick waits; leaveQuick ends it. It is false while
+// a capture is announced: then the launch must be ended without the driver's call.
+func (a *announcement) enterQuick() bool { return a.word.Add(quickCall) < announcedBit }
 
 func (a *announcement) leaveQuick() {
 	if a.word.Add(-quickCall) == announcedBit {

@@ -15,9 +15,16 @@ import (
 // callKinds are the ways to enter, with the way to leave. A call of the last kind belongs to an announced capture.
 func callKinds(a *announcement) []struct{ enter, leave func() bool } {
 	left := func(leave func()) func() bool { return func() bool { leave(); return true } }
+	quickly := func() bool {
+		if a.enterQuick() {
+			return true
+		}
+		a.leaveQuick()
+		return false
+	}
 	return []struct{ enter, leave func() bool }{
 		{a.enter, left(a.leave)},
-		{a.enterQuick, left(a.leaveQuick)},
+		{quickly, left(a.leaveQuick)},
 		{a.join, left(a.leave)},
 	}
 }

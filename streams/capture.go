@@ -27,15 +27,20 @@ func (x Submitter) Enter(captured bool) error {
 // EnterQuick is Enter(false) for a launch that makes one driver call and calls nothing else; LeaveQuick ends it. Work
 // that Check has reported as plain in between stays so until LeaveQuick.
 func (x Submitter) EnterQuick() error {
+	if h := &x.s.cuda; h.announcement.enterQuick() && !h.closing.Load() {
+		return nil
+	}
+	return x.refuseQuick()
+}
+
+// refuseQuick ends the launch that EnterQuick began in vain, and returns the reason.
+func (x Submitter) refuseQuick() error {
 	h := &x.s.cuda
-	switch {
-	case !h.announcement.enterQuick():
-		return x.Forbidden("work that is submitted as the capture begins or ends")
-	case h.closing.Load():
-		h.announcement.leaveQuick()
+	h.announcement.leaveQuick()
+	if h.closing.Load() {
 		return h.closed()
 	}
-	return nil
+	return x.Forbidden("work that is submitted as the capture begins or ends")
 }
 
 // LeaveQuick ends the launch that EnterQuick began.
