@@ -39,7 +39,7 @@ func conversion(i *ptx.Instruction, to, from ptx.Type, width int) func1 {
 	case !toFloat && !fromFloat:
 		return integerToInteger(integerOf(to), integerOf(from), i.Has(ptx.ModSat), width)
 	case !toFloat:
-		return floatToInteger(integerOf(to), reader(from, i), mode, width)
+		return floatToInteger(integerOf(to), from, reader(from, i), mode, width)
 	case !fromFloat:
 		return integerToFloat(writer(to, i), to, integerOf(from), mode)
 	}
@@ -112,17 +112,29 @@ func writer(t ptx.Type, i *ptx.Instruction) func(x float64, mode ptx.Modifier) u
 	}
 }
 
-// floatToInteger cuts to the range of the type, and NaN is 0.
-func floatToInteger(to integer, read func(uint64) float64, mode ptx.Modifier, width int) func1 {
+// floatToInteger cuts to the range of the type. NaN is 0, but has the highest bit alone where one of the types has 64 bits.
+func floatToInteger(to integer, from ptx.Type, read func(uint64) float64, mode ptx.Modifier, width int) func1 {
 	wide := integer{width: max(width, to.width)}
-	return func(a uint64) uint64 { return wide.pack(to.value(uint64(to.fromFloat(roundInteger(read(a), mode))))) } //nolint:gosec // in two's complement
+	nan := uint64(0)
+	if from == ptx.F64 || to.width == 64 {
+		nan = 1 << (to.width - 1)
+	}
+	nan = wide.pack(to.value(nan))
+	return func(a uint64) uint64 {
+		x := read(a)
+		if math.IsNaN(x) {
+			return nan
+		}
+		return wide.pack(to.value(uint64(to.fromFloat(roundInteger(x, mode))))) //nolint:gosec // in two's complement
+	}
 }
 
+// fromFloat cuts an integral number to the range of the type.
 func (t integer) fromFloat(x float64) int64 {
 	least, most := t.bounds()
 	if !t.signed {
 		switch limit := math.Ldexp(1, t.width); {
-		case !(x > 0): // NaN, too
+		case x <= 0:
 			return 0
 		case x >= limit:
 			return int64(mask(t.width)) //nolint:gosec // in two's complement
@@ -132,8 +144,6 @@ func (t integer) fromFloat(x float64) int64 {
 		return int64(x)
 	}
 	switch limit := math.Ldexp(1, t.width-1); {
-	case math.IsNaN(x):
-		return 0
 	case x >= limit:
 		return most
 	case x <= -limit:

@@ -529,6 +529,8 @@ func convertReference(i instruction, v [3]uint64) (uint64, bool) {
 			r = rounded(x, i.mode())
 		case math.IsInf(special, 0):
 			r.Lsh(big.NewInt(int64(math.Copysign(1, special))), 100)
+		case math.IsNaN(special) && (from == "f64" || bits(to) == 64): // else 0
+			r.Lsh(big.NewInt(map[bool]int64{true: -1, false: 1}[to[0] == 's']), uint(bits(to)-1))
 		}
 		return wrap(signed(wrap(clamp(r, to), bits(to)), to), max(bits(to), 16)), true
 	case !fromFloat:

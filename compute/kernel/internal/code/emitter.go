@@ -110,8 +110,8 @@ func appendHex(b []byte, bits uint64, digits int) []byte {
 }
 
 // operation writes an operation of so many operands, unless it was written before: the result is the same value then.
-func (e *Emitter) operation(o operation, k kind, operands int) Value {
-	at := o.key()
+func (e *Emitter) operation(o operation, operands int) Value {
+	at, k := o.key(), o.op.kind()
 	if v, ok := e.written(at); ok {
 		return v
 	}
@@ -135,7 +135,7 @@ func (e *Emitter) Op1(op Op, a Value) Value {
 	if op == U32FromHi {
 		return e.Op1(U32FromU64, e.Op2(ShrU64, a, U32(32)))
 	}
-	return e.operation(operation{op: op, a: a}, asInt, 1)
+	return e.operation(operation{op: op, a: a}, 1)
 }
 
 // Op2 writes an operation of two operands.
@@ -154,7 +154,7 @@ func (e *Emitter) Op2(op Op, a, b Value) Value {
 			return to
 		})
 	}
-	return e.operation(operation{op: op, a: a, b: b}, specs[op].kind, 2)
+	return e.operation(operation{op: op, a: a, b: b}, 2)
 }
 
 // Op3 writes an operation of three operands.
@@ -177,7 +177,7 @@ func (e *Emitter) Op3(op Op, a, b, c Value) Value {
 	if op == SelectPred {
 		return e.Op2(OrPred, e.Op2(AndPred, a, c), e.Op2(AndPred, b, e.Op1(NotPred, c)))
 	}
-	return e.operation(operation{op, a, b, c}, specs[op].kind, 3)
+	return e.operation(operation{op, a, b, c}, 3)
 }
 
 // shared is the value of an operation that was written before, or is now.

@@ -68,7 +68,7 @@ var ones = [opCount]func(Value) Value{
 	F32FromS32: one(s32, F32, to[float32]), F32FromU32: one(u32, F32, to[float32]), F32FromS64: one(s64, F32, to[float32]),
 	F64FromS32: one(s32, F64, to[float64]), F64FromU32: one(u32, F64, to[float64]), F64FromS64: one(s64, F64, to[float64]),
 	S32FromF32: one(wide, saturated, math.Trunc), S32RoundF32: one(wide, saturated, math.RoundToEven),
-	S32FromF64: one(Value.AsFloat64, saturated, math.Trunc), S32RoundF64: one(Value.AsFloat64, saturated, math.RoundToEven),
+	S32FromF64: one(Value.AsFloat64, saturated64, math.Trunc), S32RoundF64: one(Value.AsFloat64, saturated64, math.RoundToEven),
 	S64FromF32: one(wide, s64Value, saturate64), S64FromF64: one(Value.AsFloat64, s64Value, saturate64),
 	F64FromF32: one(Value.AsFloat32, F64, to[float64]), F32FromF64: one(Value.AsFloat64, f32, to[float32]),
 	F32FromF16: one(u32, f32, func(a uint32) float32 { return half.Float16(a).Float32() }), F16FromF32: one(Value.AsFloat32, b16, halfOf),
@@ -210,12 +210,20 @@ func halfOf(x float32) uint16 {
 	return uint16(half.NewFloat16(x))
 }
 
-// saturated is the nearest int32, and 0 for NaN: as cvt does.
+// saturated is the nearest int32, and 0 for NaN: as cvt does from float32.
 func saturated(x float64) Value {
 	if x != x {
 		return S32(0)
 	}
 	return S32(int32(min(max(x, math.MinInt32), math.MaxInt32)))
+}
+
+// saturated64 is the nearest int32, and the least one for NaN: as cvt does from float64.
+func saturated64(x float64) Value {
+	if x != x {
+		return S32(math.MinInt32)
+	}
+	return saturated(x)
 }
 
 // saturate64 is the nearest int64, and the least one for NaN.
