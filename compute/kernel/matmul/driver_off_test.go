@@ -3,6 +3,7 @@
 package matmul_test
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -74,7 +75,7 @@ func driverOf(tb testing.TB, multiprocessors int, attributes ...uintptr) cudadrv
 
 // emulate compiles the sources for the host, and returns the runner.
 func emulate() (uintptr, error) {
-	compiler, level := "g++", "-O0" // emulate.h has g++ optimise what it defines
+	compiler, level := cmp.Or(os.Getenv("CXX"), "g++"), "-O0" // emulate.h has g++ optimise what it defines
 	if _, err := exec.LookPath(compiler); err != nil {
 		compiler, level = "clang++-19", "-O1"
 	}
