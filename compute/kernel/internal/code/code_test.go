@@ -14,6 +14,7 @@ import (
 	"github.com/go-vram/vram/compute/kernel/internal/code"
 	"github.com/go-vram/vram/compute/ptx"
 	"github.com/go-vram/vram/compute/ptx/interp"
+	"github.com/go-vram/vram/compute/tensor"
 )
 
 // The addresses of the two parameters of kernels.
@@ -142,6 +143,12 @@ func interesting(of string, random *rand.Rand) (all []uint64) {
 	return all
 }
 
+// near returns the bits of a float32 whose products with others like it are halfway between two, or next to that.
+func near(random *rand.Rand) uint64 {
+	x := (1 + float64(random.IntN(8))/(1<<12)) * math.Ldexp(1, -12*random.IntN(4)-random.IntN(3))
+	return uint64(math.Float32bits(float32(math.Copysign(x, float64(random.IntN(2))-0.5))))
+}
+
 // value is a constant of a class.
 func value(class code.Class, bits uint64) code.Value {
 	switch class {
@@ -195,6 +202,8 @@ func TestMachinesAgree(t *testing.T) {
 				switch {
 				case len(classes) == 1:
 					bits = pool[n%len(pool)]
+				case op == code.FmaF32 && n%4 > 0:
+					bits = near(random)
 				case class == code.Pred:
 					bits = random.Uint64() & 1
 				case i == 1 && class == code.B32 && classes[0] == code.B64 || strings.HasPrefix(op.Text(), "sh"):
@@ -242,4 +251,157 @@ func TestMachinesAgree(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Products and sums that are halfway between two numbers of float32, or next to that, are rounded once.
+func TestFmaIsRoundedOnce(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4))
+	const threads = 1024
+	in := make([]uint64, 3*threads)
+	for i := range in {
+		in[i] = near(random)
+	}
+	words := run(t, threads, false, in, threads, func(w *code.Writer, a, b code.Value) {
+		x, y, z := load(w, code.B32, element(w, a, 3, 0)), load(w, code.B32, element(w, a, 3, 1)), load(w, code.B32, element(w, a, 3, 2))
+		store(w, w.Op3(code.FmaF32, x, y, z), element(w, b, 1, 0))
+	})
+	for n, got := range words {
+		want := code.Evaluator{}.Op3(code.FmaF32, code.U32(uint32(in[3*n])), code.U32(uint32(in[3*n+1])), code.U32(uint32(in[3*n+2])))
+		require.Equal(t, want.Bits, got, "%x", in[3*n:3*n+3])
+	}
+}
+
+// A Writer's indices of 32 and of 64 bits have the results of arithmetic on the host, of constants and of registers.
+func TestIndices(t *testing.T) {
+	const threads, each = 105, 14
+	shape := []int{3, 5, 7}
+	in := make([]uint64, threads)
+	for i := range in {
+		in[i] = uint64(1000 + i)
+	}
+	for _, wide := range []bool{false, true} {
+		words := run(t, threads, wide, in, threads*each, func(w *code.Writer, a, b code.Value) {
+			at, sizes := w.Index(w.Special("tid.x")), make([]code.Value, len(shape))
+			for i, n := range shape {
+				sizes[i] = w.Constant(n)
+			}
+			split := w.Split(at, sizes)
+			assert.Empty(t, w.Split(at, nil))
+			zero := w.Constant(0)
+			assert.Equal(t, at, w.Add(at, zero))
+			assert.Equal(t, at, w.Add(zero, at))
+			assert.Equal(t, a, w.Address(a, zero, 8))
+			assert.Equal(t, map[bool]code.Class{false: code.B32, true: code.B64}[wide], at.Class)
+			assert.Equal(t, code.B32, w.Narrow(at).Class)
+			for i, v := range []code.Value{
+				split[0], split[1], split[2], w.Add(at, split[0]), w.Sub(at, split[1]), w.Mul(at, split[2]), w.Div(at, w.Constant(4)),
+				w.Less(at, w.Constant(50)), w.Min(at, w.Constant(9)), load(w, code.B64, w.Address(a, at, 8)), load(w, code.B64, w.Address(a, w.Constant(3), 8)),
+				w.Narrow(at), load(w, code.B64, w.Address(a, w.Add(at, w.Constant(0)), 8)), w.Add(w.Constant(5), w.Constant(6)),
+			} {
+				store(w, v, element(w, b, each, i))
+			}
+		})
+		for n := range threads {
+			z, y, x := uint64(n/35), uint64(n/7%5), uint64(n%7)
+			at := uint64(n)
+			less := uint64(0)
+			if n < 50 {
+				less = 1
+			}
+			want := []uint64{z, y, x, at + z, at - y, at * x, at / 4, less, min(at, 9), 1000 + at, 1003, at, 1000 + at, 11}
+			require.Equal(t, want, words[each*n:each*(n+1)], "wide %t, thread %d", wide, n)
+		}
+	}
+}
+
+// Branches, loops and variables run as they are written; both machines have one result of Rare.
+func TestBranches(t *testing.T) {
+	const threads, each = 40, 4
+	words := run(t, threads, false, []uint64{0}, threads*each, func(w *code.Writer, _, b code.Value) {
+		thread := w.Special("tid.x")
+		sum, left := w.Variable(code.U32(7)), w.Variable(thread)
+		w.Loop(func(end string) { // the sum of the numbers to thread
+			now := w.Get(left)
+			w.If(w.Op2(code.EqS32, now, code.U32(0)), func() { w.Line("bra %s", end) })
+			w.Set(sum, w.Op2(code.AddS32, w.Get(sum), now))
+			w.Set(left, w.Op2(code.SubS32, now, code.U32(1)))
+		})
+		odd := w.Op2(code.NeS32, w.Op2(code.And32, thread, code.U32(1)), code.U32(0))
+		rare := w.Rare(odd, code.U32(100), func() code.Value { return w.Op2(code.AddS32, thread, code.U32(1)) })
+		assert.Equal(t, code.U32(1), w.Rare(code.Bool(true), code.U32(0), func() code.Value { return code.U32(1) }))
+		assert.Equal(t, code.U32(0), w.Rare(code.Bool(false), code.U32(0), func() code.Value { return code.U32(1) }))
+		kept := w.Reserve(4 * threads)
+		assert.Equal(t, 4*threads, w.Reserve(8), "it follows")
+		shared := func(base, thread code.Value) code.Value {
+			return w.Op2(code.AddS32, base, w.Op2(code.MulS32, thread, code.U32(4)))
+		}
+		at := w.Op2(code.AddS32, w.SharedBase(), code.U32(uint32(kept)))
+		w.Line("st.shared.b32 [%v], %v", shared(at, thread), thread)
+		w.Barrier()
+		mirrored := w.Op2(code.SubS32, code.U32(threads-1), thread)
+		other := w.New(code.B32)
+		w.Line("ld.shared.b32 %v, [%v]", other, shared(at, mirrored))
+		dynamic := w.DynamicBase()
+		w.If(w.Op2(code.EqS32, thread, code.U32(0)), func() { w.Line("st.shared.b32 [%v], 77", dynamic) })
+		w.Barrier()
+		of := w.New(code.B32)
+		w.Line("ld.shared.b32 %v, [%v]", of, dynamic)
+		for i, v := range []code.Value{w.Get(sum), rare, other, of} {
+			store(w, v, element(w, b, each, i))
+		}
+	})
+	for n := range uint64(threads) {
+		rare := uint64(100)
+		if n%2 == 1 {
+			rare = n + 1
+		}
+		require.Equal(t, []uint64{7 + n*(n+1)/2, rare, threads - 1 - n, 77}, words[each*n:each*(n+1)], "thread %d", n)
+	}
+	assert.Equal(t, code.U32(1), code.Evaluator{}.Rare(code.Bool(true), code.U32(0), func() code.Value { return code.U32(1) }))
+	assert.Equal(t, code.U32(0), code.Evaluator{}.Rare(code.Bool(false), code.U32(0), func() code.Value { return code.U32(1) }))
+}
+
+// Elements of each type are loaded and stored as they are, by as many instructions as they need.
+func TestElements(t *testing.T) {
+	random := rand.New(rand.NewPCG(5, 6))
+	for _, of := range tensor.Types() {
+		for _, count := range []int{1, 2, 4, 8, 16} {
+			words := count * of.Size() / 8
+			if words == 0 {
+				words = 1
+			}
+			in := make([]uint64, words)
+			for i := range in {
+				in[i] = random.Uint64()
+				switch of { //nolint:exhaustive // those whose bits may be no number
+				case tensor.Float16, tensor.BFloat16:
+					in[i] &= 0xbfffbfffbfffbfff // finite
+				case tensor.Bool:
+					in[i] &= 0x0101010101010101
+				}
+			}
+			got := run(t, 1, false, in, words, func(w *code.Writer, a, b code.Value) {
+				all := w.Load("global", of, a, count)
+				assert.Len(t, all, count)
+				w.Store(of, b, all...)
+			})
+			bytes := func(words []uint64) (all []byte) {
+				for _, word := range words {
+					all = binary.LittleEndian.AppendUint64(all, word)
+				}
+				return all[:count*of.Size()]
+			}
+			require.Equal(t, bytes(in), bytes(got), "%v, %d", of, count)
+		}
+	}
+	for _, c := range []struct{ count, size, want int }{{1, 1, 1}, {8, 1, 4}, {8, 2, 4}, {3, 4, 3}, {8, 4, 4}, {8, 8, 2}, {4, 16, 1}} {
+		assert.Equal(t, c.want, code.PieceLen(c.count, c.size), "%v", c)
+	}
+	got := run(t, 1, false, []uint64{0}, 3, func(w *code.Writer, _, b code.Value) {
+		one := w.Op2(code.EqS32, w.Special("tid.x"), code.U32(0))
+		w.Store(tensor.Bool, b, one, w.Op1(code.NotPred, one), code.Bool(true), one)
+		w.Store(tensor.BFloat16, w.Op2(code.AddS64, b, code.U64(8)), code.F32(1), code.F32(float32(math.NaN())), code.F32(1+1.0/128), code.F32(1+3.0/512))
+		w.Store(tensor.Float16, w.Op2(code.AddS64, b, code.U64(16)), code.F32(1), code.F32(-2))
+	})
+	assert.Equal(t, []uint64{0x01010001, 0x3f80 | 0x7fff<<16 | 0x3f81<<32 | 0x3f81<<48, 0x3c00 | 0xc000<<16}, got)
 }

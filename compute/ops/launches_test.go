@@ -1,0 +1,82 @@
+//go:build !gpu
+
+package ops_test
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/fault"
+	"github.com/go-vram/vram/internal/launchlog"
+)
+
+var update = flag.Bool("update", false, "write testdata/launches.txt again")
+
+// each calls a function for each way of each operation, in the order of their names.
+func (all calls) each(do func(name string, f call)) {
+	for _, op := range slices.Sorted(maps.Keys(all)) {
+		for _, way := range slices.Sorted(maps.Keys(all[op])) {
+			do(op+", "+way, all[op][way])
+		}
+	}
+}
+
+// Each operation has the launches that testdata has for it: a change of their number, geometry or kernels is seen.
+func TestLaunchesOfOperations(t *testing.T) {
+	const file = "testdata/launches.txt"
+	driver, log := launchlog.New()
+	r := newRigOn(t, driver)
+	var text strings.Builder
+	r.calls().each(func(name string, f call) {
+		require.NoError(t, f(), name)
+		log.Take() // with those that come first alone
+		require.NoError(t, f(), name)
+		require.NoError(t, r.c.Synchronize(t.Context()))
+		fmt.Fprintf(&text, "%s: %s\n", name, log.Take())
+	})
+	if *update {
+		require.NoError(t, os.WriteFile(file, []byte(text.String()), 0o600))
+	}
+	want, err := os.ReadFile(file)
+	require.NoError(t, err)
+	was, now := strings.Split(string(want), "\n"), strings.Split(text.String(), "\n")
+	require.Len(t, now, len(was))
+	for i, line := range now {
+		assert.Equal(t, was[i], line)
+	}
+}
+
+// Whichever launch, copy or fill of an operation the driver refuses, the operation returns the driver's error.
+func TestARefusedLaunchIsAnError(t *testing.T) {
+	faults := fault.Wrap(launching(t))
+	r := newRigOn(t, faults)
+	refused := map[string]int{}
+	r.calls().each(func(name string, f call) {
+		require.NoError(t, f(), name) // kernels are loaded, and memory is there
+		for _, function := range []string{"cuLaunchKernel", "cuMemsetD8Async", "cuMemsetD16Async", "cuMemsetD32Async", "cuMemcpyDtoDAsync", "cuMemcpy2DAsync"} {
+			for n := uint64(1); ; n++ {
+				require.Less(t, n, uint64(100), name)
+				before := faults.Injected()
+				require.NoError(t, faults.Add(fault.Rule{Func: function, First: n, Result: cudadrv.Unknown}))
+				err := f()
+				faults.Clear()
+				if faults.Injected() == before {
+					require.NoError(t, err, name)
+					break
+				}
+				require.ErrorIs(t, err, cudadrv.Unknown, "%s: %s number %d", name, function, n)
+				refused[function]++
+			}
+		}
+	})
+	assert.Greater(t, refused["cuLaunchKernel"], 200, "%v", refused)
+}
