@@ -65,14 +65,17 @@ func rows() []operation {
 	}
 }
 
-// all measures the operations, those first that the project compares with other libraries.
-func (m *measurer) all() error {
+// part is a shape that some operations are measured on.
+type part struct {
+	of         tensor.Type
+	operations []operation
+	shape      []int
+}
+
+// parts are the measurements, those first that the project compares with other libraries.
+func parts() []part {
 	const million, large, side = 1000000, 1 << 24, 4096
-	for _, part := range []struct {
-		of         tensor.Type
-		operations []operation
-		shape      []int
-	}{
+	return []part{
 		{tensor.Float32, elementwise(), []int{million}},
 		{tensor.Float32, whole(), []int{million}},
 		{tensor.Float32, rows(), []int{1024, 1024}},
@@ -86,7 +89,12 @@ func (m *measurer) all() error {
 		{tensor.Float32, elementwise()[:8], []int{8192 * 768}},
 		{tensor.BFloat16, elementwise()[:8], []int{8192 * 768}},
 		{tensor.BFloat16, rows()[:6], []int{side, side}},
-	} {
+	}
+}
+
+// all measures the operations.
+func (m *measurer) all() error {
+	for _, part := range parts() {
 		for _, op := range part.operations {
 			name := fmt.Sprintf("%s %v %v", op.name, part.of, part.shape)
 			if time.Since(m.begin) > m.limit {

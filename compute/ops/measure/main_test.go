@@ -2,6 +2,10 @@ package main
 
 import (
 	"context"
+	"flag"
+	"fmt"
+	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -14,16 +18,35 @@ import (
 	"github.com/go-vram/vram/compute/ops"
 	"github.com/go-vram/vram/compute/tensor"
 	"github.com/go-vram/vram/cuda"
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/fault"
 	"github.com/go-vram/vram/cudadrv/sim"
 	"github.com/go-vram/vram/cudadrv/sim/ptxrun"
+	"github.com/go-vram/vram/internal/launchlog"
 	"github.com/go-vram/vram/internal/recoveredtest"
 )
 
-func TestMain(m *testing.M) { recoveredtest.Main(m) }
+var update = flag.Bool("update", false, "write testdata/list.txt again")
+
+// runs says that the process is the command.
+const runs = "VRAM_MEASURE"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(runs) != "" {
+		main()
+		return
+	}
+	recoveredtest.Main(m)
+}
 
 func newMeasurer(t *testing.T, with ...kernel.Option) *measurer {
 	t.Helper()
-	dev, err := vram.Open(vram.Config{Driver: sim.New(sim.Config{Bytes: true, Executor: ptxrun.New(ptxrun.Config{})})})
+	return newMeasurerOn(t, sim.New(sim.Config{Bytes: true, Executor: ptxrun.New(ptxrun.Config{})}), with...)
+}
+
+func newMeasurerOn(t *testing.T, driver cudadrv.Driver, with ...kernel.Option) *measurer {
+	t.Helper()
+	dev, err := vram.Open(vram.Config{Driver: driver})
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, dev.Close()) })
 	stream, err := dev.NewStream()
@@ -38,6 +61,69 @@ func newMeasurer(t *testing.T, with ...kernel.Option) *measurer {
 		assert.NoError(t, o.Close())
 	})
 	return &measurer{c: c, o: o, begin: time.Now(), limit: time.Hour}
+}
+
+// The list has these operations on these shapes; testdata has each, with its launches on a small shape.
+func TestTheList(t *testing.T) {
+	const file = "testdata/list.txt"
+	driver, log := launchlog.New()
+	m := newMeasurerOn(t, driver)
+	var text strings.Builder
+	for _, part := range parts() {
+		for _, op := range part.operations {
+			small := []int{4, 8}[:len(part.shape)]
+			require.NoError(t, m.one(op, part.of, small))
+			require.NoError(t, m.c.Synchronize(t.Context()))
+			fmt.Fprintf(&text, "%s %v %v: %s\n", op.name, part.of, part.shape, log.Take())
+		}
+	}
+	if *update {
+		require.NoError(t, os.WriteFile(file, []byte(text.String()), 0o600))
+	}
+	want, err := os.ReadFile(file)
+	require.NoError(t, err)
+	assert.Equal(t, strings.Split(string(want), "\n"), strings.Split(text.String(), "\n"))
+}
+
+// Whichever launch or allocation of a measured operation fails is an error of the command, with the name.
+func TestFailuresAreErrors(t *testing.T) {
+	driver, _ := launchlog.New()
+	faults := fault.Wrap(driver)
+	m := newMeasurerOn(t, faults)
+	failed := 0
+	for _, op := range append(append(elementwise(), rows()...), whole()...) {
+		require.NoError(t, m.one(op, tensor.Float32, []int{4, 8}), op.name)
+		for n, fails := uint64(1), true; fails; n++ {
+			before := faults.Injected()
+			require.NoError(t, faults.Add(fault.Rule{Func: "cuLaunchKernel", First: n, Result: cudadrv.Unknown}))
+			err := m.one(op, tensor.Float32, []int{4, 8})
+			faults.Clear()
+			if fails = faults.Injected() > before; fails {
+				require.ErrorIs(t, err, cudadrv.Unknown, "%s: launch %d", op.name, n)
+				failed++
+			}
+		}
+	}
+	assert.GreaterOrEqual(t, failed, 25)
+	require.NoError(t, faults.Add(fault.Rule{Func: "cuLaunchKernel", Result: cudadrv.Unknown}))
+	err := m.all()
+	faults.Clear()
+	require.ErrorContains(t, err, "add float32 [1000000]: ")
+}
+
+// The rule's variant is the one that is the reference; the best is the first in rank, or the rule's where none is.
+func TestRuleAndBest(t *testing.T) {
+	slow := tune.Row{Variant: "slow", Reference: true, State: tune.Verified, Median: 30, Rounds: 3}
+	fast := tune.Row{Variant: "fast", State: tune.Verified, Median: 10, Rounds: 3}
+	for _, rows := range [][]tune.Row{{slow, fast}, {fast, slow}} {
+		rule, best := ruleAndBest(rows)
+		assert.Equal(t, "slow", rule.Variant)
+		assert.Equal(t, "fast", best.Variant)
+	}
+	rule, best := ruleAndBest([]tune.Row{slow})
+	assert.Equal(t, []string{"slow", "slow"}, []string{rule.Variant, best.Variant})
+	rule, best = ruleAndBest(nil)
+	assert.Equal(t, []string{"", ""}, []string{rule.Variant, best.Variant})
 }
 
 // Every operation of the list runs, on both types.
