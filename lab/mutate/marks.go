@@ -54,23 +54,24 @@ func Marks() []Mark { //nolint:funlen // a table
 		ofASign = "Inf looks at the sign alone"
 		nobody  = "the interface of the framework asks for it, and nothing here calls it"
 
-		noRows       = "a matrix without rows has the stride 0 either way"
-		commutes     = "the product commutes"
-		sameBytes    = "the general way copies the same bytes"
-		noRange      = "no range of a heap is so long"
-		sameRounded  = "a duration of exactly so long is the same in both precisions"
-		twoCounts    = "readers read the two counts one by one"
-		stored       = "it stores the value that is there"
-		noBin        = "no range has the length 0, so the first bin is empty"
-		unshared     = "no other goroutine has the value yet"
-		tooMany      = "a C function does not see an argument too many"
-		onlyChecked  = "builds with -race or the tag invariants alone have the check; in others it does nothing"
-		symmetric    = "equality is symmetric"
-		longestClass = "the longest class has blocks of this length"
-		collected    = "nobody reads other flags than Announced, and the owner has cleared them"
-		whenSharded  = "it chooses when a bucket is sharded, and any shard serves"
-		noSlotInIt   = "a mask of this bit alone has no slot"
-		noError      = "the index is read with an error alone"
+		noRows        = "a matrix without rows has the stride 0 either way"
+		commutes      = "the product commutes"
+		sameBytes     = "the general way copies the same bytes"
+		noRange       = "no range of a heap is so long"
+		sameRounded   = "a duration of exactly so long is the same in both precisions"
+		twoCounts     = "readers read the two counts one by one"
+		stored        = "it stores the value that is there"
+		noBin         = "no range has the length 0, so the first bin is empty"
+		unshared      = "no other goroutine has the value yet"
+		tooMany       = "a C function does not see an argument too many"
+		onlyChecked   = "builds with -race or the tag invariants alone have the check; in others it does nothing"
+		symmetric     = "equality is symmetric"
+		longestClass  = "the longest class has blocks of this length"
+		collected     = "nobody reads other flags than Announced, and the owner has cleared them"
+		whenSharded   = "it chooses when a bucket is sharded, and any shard serves"
+		noSlotInIt    = "a mask of this bit alone has no slot"
+		equalOperands = "both operands have the same elements, and a transposition the same dimensions"
+		noError       = "the index is read with an error alone"
 	)
 	return []Mark{
 		{"actors", "(*linkedFramework).UserMessageCount", ReturnEarly, "func (f *linkedFramework) UserMessageCount() int { return *new(int);", nobody},
@@ -136,6 +137,13 @@ func Marks() []Mark { //nolint:funlen // a table
 		{"compute/kernel/elementary", "m.logPair", SwapArgs, "t = m.fma(qLow, s, m.fma(t, q, m.fma(s, q, m.neg(p))))", commutes},
 		{"compute/kernel/elementary", "m.logSpecial", SwapArgs, "return m.pick(m.eq(zero, x), m.neg(infinity()), r)", symmetric},
 		{"compute/kernel/elementary", "infinity", PlusOne, "func infinity() value { return number(float32(math.Inf((1+1)))) }", ofASign},
+		{"compute/ops/measure", "elementwise", SwapArgs, `{"add", func(s *tensor.Scope, o ops.Ops, t operands) error { return one(o.Add(s, t.y, t.x)) }},`, equalOperands},
+		{"compute/ops/measure", "elementwise", SwapArgs, `{"mul", func(s *tensor.Scope, o ops.Ops, t operands) error { return one(o.Mul(s, t.y, t.x)) }},`, equalOperands},
+		{"compute/ops/measure", "elementwise", SwapArgs, `{"gelu backward", func(s *tensor.Scope, o ops.Ops, t operands) error { return one(o.GeluBackward(s, t.x, t.y)) }},`, equalOperands},
+		{"compute/ops/measure", "elementwise", SwapArgs, `{"sub", func(s *tensor.Scope, o ops.Ops, t operands) error { return one(o.Sub(s, t.y, t.x)) }},`, equalOperands},
+		{"compute/ops/measure", "elementwise", SwapArgs, `{"div", func(s *tensor.Scope, o ops.Ops, t operands) error { return one(o.Div(s, t.y, t.x)) }},`, equalOperands},
+		{"compute/ops/measure", "rows", SwapArgs, `{"transpose", func(s *tensor.Scope, o ops.Ops, t operands) error { return one(o.TransposeCopy(s, t.x, 1, 0)) }},`, equalOperands},
+		{"compute/ops/measure", "rows", SwapArgs, `{"softmax backward", func(s *tensor.Scope, o ops.Ops, t operands) error { return one(o.SoftmaxBackward(s, t.x, t.y, -1)) }},`, equalOperands},
 		{"compute/kernel/store", "(*Store).Get", DropDefer, "defer buffersPool.Put(b)", "it saves an allocation of a Get"},
 		{"compute/kernel/tune", "(*fields).plain", SwapArgs, "if !strings.HasPrefix(`\"`, f.rest) {", "the long way reads the same text"},
 		{"compute/kernel", "ticketsOf", DropCall, "known.Store(t)", "it saves a look-up in the context"},
