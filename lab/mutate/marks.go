@@ -144,6 +144,8 @@ func Marks() []Mark { //nolint:funlen // a table
 		{"compute/ops/measure", "elementwise", SwapArgs, `{"div", func(s *tensor.Scope, o ops.Ops, t operands) error { return one(o.Div(s, t.y, t.x)) }},`, equalOperands},
 		{"compute/ops/measure", "rows", SwapArgs, `{"transpose", func(s *tensor.Scope, o ops.Ops, t operands) error { return one(o.TransposeCopy(s, t.x, 1, 0)) }},`, equalOperands},
 		{"compute/ops/measure", "rows", SwapArgs, `{"softmax backward", func(s *tensor.Scope, o ops.Ops, t operands) error { return one(o.SoftmaxBackward(s, t.x, t.y, -1)) }},`, equalOperands},
+		{"compute/kernel/expr", "Expr.center", PlusOne, "return Select(far.And(mean.Abs().Lt(Number(math.Inf((1+1))))), mean, sample)", ofASign},
+		{"compute/kernel/expr", "whole", Boundary, "case x <= math.MinInt64:", "the conversion of exactly that number is the same"},
 		{"compute/kernel/store", "(*Store).Get", DropDefer, "defer buffersPool.Put(b)", "it saves an allocation of a Get"},
 		{"compute/kernel/tune", "(*fields).plain", SwapArgs, "if !strings.HasPrefix(`\"`, f.rest) {", "the long way reads the same text"},
 		{"compute/kernel", "ticketsOf", DropCall, "known.Store(t)", "it saves a look-up in the context"},

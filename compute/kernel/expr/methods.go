@@ -57,7 +57,6 @@ func (e Expr) function(op Op) Expr {
 
 // float32s is a function that exists for float32 and the types of 16 bits.
 func (e Expr) float32s(op Op) Expr {
-	e = floating(e)
 	if e.Err() == nil && e.Type == tensor.Float64 {
 		return wrong(op, e.Type)
 	}

@@ -1,6 +1,9 @@
 package store
 
-import "io/fs"
+import (
+	"io/fs"
+	"time"
+)
 
 // Files are the operations on a folder, which tests replace.
 type Files = files
@@ -27,6 +30,20 @@ func (f *Faulty) folder(path string) error {
 		return err
 	}
 	return f.disk.folder(path)
+}
+
+func (f *Faulty) trust(folder string) error {
+	if err := f.fails("trust"); err != nil {
+		return err
+	}
+	return f.disk.trust(folder)
+}
+
+func (f *Faulty) read(to []byte, path string, limitBytes int64) ([]byte, time.Time, error) {
+	if err := f.fails("read"); err != nil {
+		return to, time.Time{}, err
+	}
+	return f.disk.read(to, path, limitBytes)
 }
 
 func (f *Faulty) touch(path string) error {
@@ -81,6 +98,15 @@ func (f *faultyFile) Write(data []byte) (int, error) {
 		return n, err
 	}
 	return f.file.Write(data)
+}
+
+// Close closes the file also where it fails.
+func (f *faultyFile) Close() error {
+	err := f.file.Close()
+	if failed := f.of.fails("close"); failed != nil {
+		return failed
+	}
+	return err
 }
 
 // Encode is a file for a key.

@@ -96,6 +96,9 @@ func TestAReadOnlyFolder(t *testing.T) {
 	tried := map[string]int{}
 	var log logged
 	s := store.OpenOn(store.Config{Folder: folder, Log: &log}, &store.Faulty{Fail: func(operation string) error {
+		if operation == "read" || operation == "trust" {
+			return nil
+		}
 		tried[operation]++
 		if operation == "folder" {
 			return nil // it is there

@@ -127,8 +127,7 @@ func (s *Store) read(b *buffers) ([]byte, bool) {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, false
-	case errors.Is(err, errIrregular):
-		data = nil // damaged
+	case errors.Is(err, errIrregular): // damaged, and without data
 	case err != nil:
 		s.counts.failed.Add(1)
 		return nil, false

@@ -167,6 +167,7 @@ func TestMistakesOfBulkCopies(t *testing.T) {
 		"misplaced map":        {"sub.u64 %rd1, %rd2, 0xffe0;" + expected + copied(0, 0), waited, interp.Misaligned, "64 bytes"},
 	} {
 		_, err := inBulk(t, tensor, memory, x.first, x.rest)
+		kept(t, err, x.first, x.rest)
 		var fault *interp.Fault
 		require.ErrorAs(t, err, &fault, name)
 		assert.Equal(t, x.want, fault.Kind, "%s: %v", name, err)

@@ -31,6 +31,7 @@ func runFault(t *testing.T, blocks, threads uint32, body string) *interp.Fault {
 		Grid: interp.Dim3{X: blocks, Y: 1, Z: 1}, Block: interp.Dim3{X: threads, Y: 1, Z: 1},
 		Params: params(uint64(0x10000)), Memory: interp.Bytes{0x10000: make([]byte, 1024)}, MaxInstructions: 100_000,
 	})
+	kept(t, err, blocks, threads, body)
 	if err == nil {
 		return nil
 	}

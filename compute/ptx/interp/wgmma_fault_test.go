@@ -46,6 +46,7 @@ func runWarpgroup(t *testing.T, threads uint32, body string, ignored ...interp.K
 	l := launch(2, threads, interp.Bytes{0x10000: make([]byte, 8192)}, uint64(0x10000))
 	l.Ignore = ignored
 	err := compile(t, warpgroupPrelude+body+done).Run(l)
+	kept(t, err, threads, ignored, body)
 	if err == nil {
 		return nil
 	}

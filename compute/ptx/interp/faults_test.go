@@ -1,0 +1,76 @@
+package interp_test
+
+import (
+	"crypto/sha256"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+var update = flag.Bool("update", false, "write testdata/faults.txt again: run all tests")
+
+const faultsFile = "testdata/faults.txt"
+
+// faults has the errors of kernels, by the test and a hash of the text: those that testdata has, and those of this run.
+var faults = struct { //nolint:gochecknoglobals // of all tests
+	sync.Mutex
+	now map[string]string
+	was func() map[string]string
+}{now: map[string]string{}, was: sync.OnceValue(readFaults)}
+
+func readFaults() map[string]string {
+	all := map[string]string{}
+	text, err := os.ReadFile(faultsFile)
+	if err != nil {
+		return all
+	}
+	for line := range strings.Lines(string(text)) {
+		key, fault, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ": ")
+		all[key] = fault
+	}
+	return all
+}
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	code := m.Run()
+	if *update && code == 0 {
+		var text strings.Builder
+		for _, key := range slices.Sorted(maps.Keys(faults.now)) {
+			fmt.Fprintf(&text, "%s: %s\n", key, faults.now[key])
+		}
+		if err := os.WriteFile(faultsFile, []byte(text.String()), 0o600); err != nil {
+			panic(err)
+		}
+	}
+	os.Exit(code)
+}
+
+// kept requires that the error of a kernel, which a text and what differs besides it tell apart, is the one that testdata has: its
+// kind, its place, the access, the detail and the other place.
+func kept(t *testing.T, err error, kernel ...any) {
+	t.Helper()
+	key := fmt.Sprintf("%s %x", t.Name(), sha256.Sum256([]byte(fmt.Sprintln(kernel...))))[:len(t.Name())+13]
+	text := strings.ReplaceAll(fmt.Sprint(err), "\n", "\\n")
+	if *update {
+		faults.Lock()
+		defer faults.Unlock()
+		if before, found := faults.now[key]; found {
+			require.Equal(t, before, text, "the same each time")
+		}
+		faults.now[key] = text
+		return
+	}
+	was, found := faults.was()[key]
+	if assert.True(t, found, "%s has nothing for %s: %s", faultsFile, key, text) {
+		assert.Equal(t, was, text)
+	}
+}
