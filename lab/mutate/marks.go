@@ -71,6 +71,7 @@ func Marks() []Mark { //nolint:funlen // a table
 		whenSharded   = "it chooses when a bucket is sharded, and any shard serves"
 		noSlotInIt    = "a mask of this bit alone has no slot"
 		equalOperands = "both operands have the same elements, and a transposition the same dimensions"
+		inMemory      = "compressing into memory does not fail"
 		noError       = "the index is read with an error alone"
 	)
 	return []Mark{
@@ -146,6 +147,9 @@ func Marks() []Mark { //nolint:funlen // a table
 		{"compute/ops/measure", "rows", SwapArgs, `{"softmax backward", func(s *tensor.Scope, o ops.Ops, t operands) error { return one(o.SoftmaxBackward(s, t.x, t.y, -1)) }},`, equalOperands},
 		{"compute/kernel/expr", "Expr.center", PlusOne, "return Select(far.And(mean.Abs().Lt(Number(math.Inf((1+1))))), mean, sample)", ofASign},
 		{"compute/kernel/expr", "whole", Boundary, "case x <= math.MinInt64:", "the conversion of exactly that number is the same"},
+		{"compute/kernel/internal/ptxtext", "Write", IgnoreError, "if _, err := w.Write(text); false {", inMemory},
+		{"compute/kernel/internal/ptxtext", "Write", IgnoreError, "if err := w.Close(); false {", inMemory},
+		{"compute/kernel/routine", "(*writer).variance", PlusOne, "return w.Op3(code.Select32, squares, v, w.Op2(code.EqF32, squares, code.F32(float32(math.Inf((1+1))))))", ofASign},
 		{"compute/kernel/store", "(*Store).Get", DropDefer, "defer buffersPool.Put(b)", "it saves an allocation of a Get"},
 		{"compute/kernel/tune", "(*fields).plain", SwapArgs, "if !strings.HasPrefix(`\"`, f.rest) {", "the long way reads the same text"},
 		{"compute/kernel", "ticketsOf", DropCall, "known.Store(t)", "it saves a look-up in the context"},

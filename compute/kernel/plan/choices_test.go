@@ -194,7 +194,7 @@ func TestRefusedPrograms(t *testing.T) {
 		"none": {nil, nil, plan.ErrOutputs}, "too many": {nil, many, plan.ErrOutputs},
 		"two types": {nil, []expr.Expr{a, expr.Input(0, tensor.Int32)}, plan.ErrInput}, "a number left out": {nil, []expr.Expr{b}, plan.ErrInput},
 		"an axis from the begin": {[]int{0}, []expr.Expr{a.Sum()}, plan.ErrAxes}, "an axis twice": {[]int{-1, -2, -1}, []expr.Expr{a.Sum()}, plan.ErrAxes},
-		"an index": {[]int{-1}, []expr.Expr{expr.Index(-1).Cast(tensor.Float32).Add(a).Sum()}, plan.ErrReducedIndex},
+		"an index":  {[]int{-1}, []expr.Expr{expr.Index(-1).Cast(tensor.Float32).Add(a).Sum()}, plan.ErrReducedIndex},
 		"a mistake": {nil, []expr.Expr{{}}, expr.ErrNoExpr},
 	} {
 		p, err := plan.New(c.axes, c.of...)

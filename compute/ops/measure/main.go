@@ -20,13 +20,14 @@ import (
 	"github.com/go-vram/vram/compute/kernel/tune"
 	"github.com/go-vram/vram/compute/ops"
 	"github.com/go-vram/vram/cuda"
+	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/dynamic"
 )
 
 func main() {
 	limit := flag.Duration("for", 75*time.Second, "begin no measurement after this time")
 	flag.Parse()
-	if err := run(*limit); err != nil {
+	if err := run(dynamic.New(dynamic.Config{}), *limit); err != nil {
 		fmt.Fprintln(os.Stderr, "measure:", err)
 		os.Exit(1)
 	}
@@ -35,8 +36,8 @@ func main() {
 // threads is the number of compiling threads: the command does nothing else at that time.
 const threads = 8
 
-func run(limit time.Duration) (err error) {
-	dev, err := vram.Open(vram.Config{Driver: dynamic.New(dynamic.Config{})})
+func run(driver cudadrv.Driver, limit time.Duration) (err error) {
+	dev, err := vram.Open(vram.Config{Driver: driver})
 	if err != nil {
 		return err
 	}

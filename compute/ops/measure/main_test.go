@@ -111,6 +111,23 @@ func TestFailuresAreErrors(t *testing.T) {
 	require.ErrorContains(t, err, "add float32 [1000000]: ")
 }
 
+// Whichever call of the driver fails, the command fails by it, or goes without.
+func TestRunFails(t *testing.T) {
+	failed := 0
+	for n, fails := uint64(1), true; fails; n++ {
+		driver, _ := launchlog.New()
+		faults := fault.Wrap(driver)
+		require.NoError(t, faults.Add(fault.Rule{First: n, Result: cudadrv.Unknown}))
+		err := run(faults, -time.Second)
+		if fails = faults.Injected() > 0; err != nil {
+			require.True(t, fails)
+			require.ErrorIs(t, err, cudadrv.Unknown)
+			failed++
+		}
+	}
+	assert.Greater(t, failed, 3)
+}
+
 // The rule's variant is the one that is the reference; the best is the first in rank, or the rule's where none is.
 func TestRuleAndBest(t *testing.T) {
 	slow := tune.Row{Variant: "slow", Reference: true, State: tune.Verified, Median: 30, Rounds: 3}
