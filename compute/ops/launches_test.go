@@ -6,7 +6,6 @@ import (
 	"flag"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/fault"
+	"github.com/go-vram/vram/internal/kept"
 	"github.com/go-vram/vram/internal/launchlog"
 )
 
@@ -43,16 +43,7 @@ func TestLaunchesOfOperations(t *testing.T) {
 		require.NoError(t, r.c.Synchronize(t.Context()))
 		fmt.Fprintf(&text, "%s: %s\n", name, log.Take())
 	})
-	if *update {
-		require.NoError(t, os.WriteFile(file, []byte(text.String()), 0o600))
-	}
-	want, err := os.ReadFile(file)
-	require.NoError(t, err)
-	was, now := strings.Split(string(want), "\n"), strings.Split(text.String(), "\n")
-	require.Len(t, now, len(was))
-	for i, line := range now {
-		assert.Equal(t, was[i], line)
-	}
+	kept.Text(t, *update, file, text.String())
 }
 
 // Whichever launch, copy or fill of an operation the driver refuses, the operation returns the driver's error.

@@ -87,7 +87,7 @@ func houseLayers() []layer {
 			"callers import the root; tools and programs are callers",
 		},
 		{
-			[]string{"internal/recoveredtest", "internal/eachcall", "internal/launchlog", "internal/acceptance"},
+			[]string{"internal/recoveredtest", "internal/eachcall", "internal/launchlog", "internal/kept", "internal/acceptance"},
 			"support for tests is imported by tests only",
 		},
 		{

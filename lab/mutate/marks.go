@@ -125,7 +125,6 @@ func Marks() []Mark { //nolint:funlen // a table
 		{"internal/stream/sampling", "hash", DropAssign, "h = (h ^ uint64(c)) * prime", anyHash},
 		{"compute/kernel/expr", "Expr.LogSumExp", PlusOne, "return Select(m.Abs().Eq(Number(math.Inf((1+1)))), m, m.Add(s.Log()))", ofASign},
 		{"compute/kernel/expr", "Promote", Boundary, "if rank(a) >= rank(b) {", "no two types have one rank"},
-		{"compute/kernel/attention/internal/variant", "decoding", PlusOne, "blocks := (256+1) / dim", "the quotient is rounded down for both lengths of rows"},
 		{"compute/kernel/attention/internal/variant", "groupForward", PlusOne, "keys, slots := 128, (640+1)/dim", "the quotient is rounded down for both lengths of rows"},
 		{"compute/kernel/attention/internal/variant", "forward", SwapArgs, "v.SharedBytes = bytes(dim, v.Rows) + 2*2*bytes(tileRows(Forward), dim)", commutes},
 		{"compute/kernel/attention/internal/variant", "forward", SwapArgs, "v.SharedBytes = bytes(v.Rows, dim) + 2*2*bytes(dim, tileRows(Forward))", commutes},

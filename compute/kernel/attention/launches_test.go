@@ -5,7 +5,6 @@ package attention_test
 import (
 	"flag"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
@@ -19,6 +18,7 @@ import (
 	"github.com/go-vram/vram/cuda/gemm"
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/fault"
+	"github.com/go-vram/vram/internal/kept"
 	"github.com/go-vram/vram/internal/launchlog"
 )
 
@@ -89,16 +89,7 @@ func TestLaunches(t *testing.T) {
 			}
 		}
 	}
-	if *update {
-		require.NoError(t, os.WriteFile(file, []byte(text.String()), 0o600))
-	}
-	want, err := os.ReadFile(file)
-	require.NoError(t, err)
-	was, now := strings.Split(string(want), "\n"), strings.Split(text.String(), "\n")
-	require.Len(t, now, len(was))
-	for i, line := range now {
-		assert.Equal(t, was[i], line)
-	}
+	kept.Text(t, *update, file, text.String())
 }
 
 // Whichever call of the driver fails in the first run of a pass, or in a later one, the pass returns the driver's error; and it

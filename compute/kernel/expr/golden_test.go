@@ -3,16 +3,13 @@ package expr_test
 import (
 	"flag"
 	"fmt"
-	"os"
 	"reflect"
 	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
-
 	"github.com/go-vram/vram/compute/kernel/expr"
 	"github.com/go-vram/vram/compute/tensor"
+	"github.com/go-vram/vram/internal/kept"
 )
 
 var update = flag.Bool("update", false, "write testdata/expressions.txt again")
@@ -69,16 +66,7 @@ func TestExpressions(t *testing.T) {
 			write(m, nil)
 		}
 	}
-	if *update {
-		require.NoError(t, os.WriteFile(file, []byte(text.String()), 0o600))
-	}
-	want, err := os.ReadFile(file)
-	require.NoError(t, err)
-	was, now := strings.Split(string(want), "\n"), strings.Split(text.String(), "\n")
-	require.Len(t, now, len(was))
-	for i, line := range now {
-		assert.Equal(t, was[i], line)
-	}
+	kept.Text(t, *update, file, text.String())
 }
 
 // typeOf is the type of an expression that may be wrong.

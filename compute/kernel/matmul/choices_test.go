@@ -3,7 +3,6 @@ package matmul
 import (
 	"flag"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
@@ -12,6 +11,7 @@ import (
 
 	"github.com/go-vram/vram/compute/kernel/routine"
 	"github.com/go-vram/vram/cuda/gemm"
+	"github.com/go-vram/vram/internal/kept"
 )
 
 var update = flag.Bool("update", false, "write testdata again")
@@ -59,16 +59,7 @@ func TestChoices(t *testing.T) {
 			}
 		}
 	}
-	if *update {
-		require.NoError(t, os.WriteFile(file, []byte(text.String()), 0o600))
-	}
-	want, err := os.ReadFile(file)
-	require.NoError(t, err)
-	was, now := strings.Split(string(want), "\n"), strings.Split(text.String(), "\n")
-	require.Len(t, now, len(was))
-	for i, line := range now {
-		assert.Equal(t, was[i], line)
-	}
+	kept.Text(t, *update, file, text.String())
 }
 
 func letters(transposed bool) string { return map[bool]string{false: "n", true: "t"}[transposed] }

@@ -5,7 +5,6 @@ package matmul_test
 import (
 	"flag"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
@@ -18,6 +17,7 @@ import (
 	"github.com/go-vram/vram/cuda/gemm"
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/fault"
+	"github.com/go-vram/vram/internal/kept"
 	"github.com/go-vram/vram/internal/launchlog"
 )
 
@@ -80,12 +80,7 @@ func TestLaunches(t *testing.T) {
 			require.NoError(t, m.Close())
 		}
 	}
-	if flag.Lookup("update").Value.String() == "true" {
-		require.NoError(t, os.WriteFile(file, []byte(text.String()), 0o600))
-	}
-	want, err := os.ReadFile(file)
-	require.NoError(t, err)
-	assert.Equal(t, strings.Split(string(want), "\n"), strings.Split(text.String(), "\n"))
+	kept.Text(t, flag.Lookup("update").Value.String() == "true", file, text.String())
 }
 
 // Whichever call of the driver fails, the product returns the driver's error; and it is computed later.

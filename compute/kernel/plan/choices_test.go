@@ -3,7 +3,6 @@ package plan_test
 import (
 	"crypto/sha256"
 	"fmt"
-	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -16,22 +15,14 @@ import (
 	"github.com/go-vram/vram/compute/kernel/plan"
 	"github.com/go-vram/vram/compute/tensor"
 	"github.com/go-vram/vram/compute/tensor/layout"
+	"github.com/go-vram/vram/internal/kept"
 )
 
-// kept requires that testdata has these lines.
-func kept(t *testing.T, name, text string) {
+// keep requires that testdata has these lines.
+func keep(t *testing.T, name, text string) {
 	t.Helper()
 	file := "testdata/" + name
-	if *update {
-		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
-	}
-	want, err := os.ReadFile(file)
-	require.NoError(t, err)
-	was, now := strings.Split(string(want), "\n"), strings.Split(text, "\n")
-	require.Len(t, now, len(was))
-	for i, line := range now {
-		assert.Equal(t, was[i], line)
-	}
+	kept.Text(t, *update, file, text)
 }
 
 // sum is a short sum of a text.
@@ -101,7 +92,7 @@ func TestTextsOfOperations(t *testing.T) {
 		}
 	}
 	lines := strings.Split(strings.TrimSpace(text.String()), "\n")
-	kept(t, "operations.txt", strings.Join(slices.Sorted(slices.Values(lines)), "\n")+"\n")
+	keep(t, "operations.txt", strings.Join(slices.Sorted(slices.Values(lines)), "\n")+"\n")
 }
 
 // Each program of schedules has the geometry, the schedules and the texts that testdata has.
@@ -120,7 +111,7 @@ func TestTextsOfSchedules(t *testing.T) {
 				s, x, y, with.Splits, with.Chunk, p.ScratchBytes(&with), p.Passes(with.Variant), len(p.Params(with.Variant)), sum(p.Emit(with.Variant)))
 		}
 	}
-	kept(t, "schedules.txt", text.String())
+	keep(t, "schedules.txt", text.String())
 }
 
 // The rule chooses the schedules that testdata has, by the numbers of rows and columns, the type and the axis: it is measured
@@ -176,10 +167,10 @@ func TestRule(t *testing.T) {
 			}
 		}
 	}
-	kept(t, "rule.txt", text.String())
+	keep(t, "rule.txt", text.String())
 }
 
-// What is no program is refused, with the mistake.
+// Expressions that are no program are refused, with the mistake.
 func TestRefusedPrograms(t *testing.T) {
 	a, b := inputs(tensor.Float32)
 	many := make([]expr.Expr, plan.MaxOutputs+1)

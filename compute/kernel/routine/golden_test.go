@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-vram/vram/compute/kernel/routine"
+	"github.com/go-vram/vram/internal/kept"
 )
 
 var update = flag.Bool("update", false, "write testdata again")
@@ -41,10 +42,5 @@ func TestTexts(t *testing.T) {
 		assert.Equal(t, string(want), text, "%+v", k)
 	}
 	assert.Len(t, seen, int(routine.AdamWStrided), "each kind has one")
-	if *update {
-		require.NoError(t, os.WriteFile(sums, []byte(all.String()), 0o600))
-	}
-	want, err := os.ReadFile(sums)
-	require.NoError(t, err)
-	assert.Equal(t, strings.Split(string(want), "\n"), strings.Split(all.String(), "\n"), "texts that have changed: print one with and without the change")
+	kept.Text(t, *update, sums, all.String())
 }

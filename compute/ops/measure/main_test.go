@@ -22,6 +22,7 @@ import (
 	"github.com/go-vram/vram/cudadrv/fault"
 	"github.com/go-vram/vram/cudadrv/sim"
 	"github.com/go-vram/vram/cudadrv/sim/ptxrun"
+	"github.com/go-vram/vram/internal/kept"
 	"github.com/go-vram/vram/internal/launchlog"
 	"github.com/go-vram/vram/internal/recoveredtest"
 )
@@ -77,12 +78,7 @@ func TestTheList(t *testing.T) {
 			fmt.Fprintf(&text, "%s %v %v: %s\n", op.name, part.of, part.shape, log.Take())
 		}
 	}
-	if *update {
-		require.NoError(t, os.WriteFile(file, []byte(text.String()), 0o600))
-	}
-	want, err := os.ReadFile(file)
-	require.NoError(t, err)
-	assert.Equal(t, strings.Split(string(want), "\n"), strings.Split(text.String(), "\n"))
+	kept.Text(t, *update, file, text.String())
 }
 
 // Whichever launch or allocation of a measured operation fails is an error of the command, with the name.

@@ -54,7 +54,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// kept requires that the error of a kernel, which a text and what differs besides it tell apart, is the one that testdata has: its
+// kept requires that the error of a kernel, which its text and the arguments of its launch name, is the one that testdata has: its
 // kind, its place, the access, the detail and the other place.
 func kept(t *testing.T, err error, kernel ...any) {
 	t.Helper()

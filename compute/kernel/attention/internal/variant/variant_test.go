@@ -3,12 +3,12 @@ package variant
 import (
 	"flag"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram/internal/kept"
 )
 
 var update = flag.Bool("update", false, "write testdata/variants.txt again")
@@ -25,12 +25,7 @@ func TestVariants(t *testing.T) {
 			s.Name, v.Pass, v.Type, v.Dim, strings.Join(v.Kernels(), " "), s.File, v.Rows, v.Streamed, v.Threads, v.SharedBytes,
 			strings.Join(s.Defines, " "), strings.Join(s.Command, " "))
 	}
-	if *update {
-		require.NoError(t, os.WriteFile(file, []byte(text.String()), 0o600))
-	}
-	want, err := os.ReadFile(file)
-	require.NoError(t, err)
-	assert.Equal(t, strings.Split(string(want), "\n"), strings.Split(text.String(), "\n"))
+	kept.Text(t, *update, file, text.String())
 }
 
 // Each variant can be launched: its threads are whole warps, or whole warpgroups, and its shared memory is within the limits of

@@ -3,13 +3,14 @@ package variant
 import (
 	"flag"
 	"fmt"
-	"os"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram/internal/kept"
 )
 
 var update = flag.Bool("update", false, "write testdata/variants.txt again")
@@ -27,12 +28,7 @@ func TestVariants(t *testing.T) {
 			s.Name, strings.Join(v.Kernels, " "), s.File, v.TileM, v.TileN, v.TileK, v.Threads, v.SharedBytes, v.Capability, v.Only, v.Bulk,
 			v.MatrixUnits(), strings.Join(s.Defines, " "), strings.Join(s.Command, " "))
 	}
-	if *update {
-		require.NoError(t, os.WriteFile(file, []byte(text.String()), 0o600))
-	}
-	want, err := os.ReadFile(file)
-	require.NoError(t, err)
-	assert.Equal(t, strings.Split(string(want), "\n"), strings.Split(text.String(), "\n"))
+	kept.Text(t, *update, file, text.String())
 }
 
 // macro returns the number of a macro of a variant, or 0.
