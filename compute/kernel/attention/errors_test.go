@@ -2,6 +2,7 @@ package attention_test
 
 import (
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -82,10 +83,6 @@ func TestOperands(t *testing.T) {
 		assert.Equal(t, field, wrong.Field)
 	}
 	b := r.backward(r.forward(p, false), false)
-	b.Operands.O = b.Operands.Q
-	require.ErrorIs(t, r.a.Forward(r.c, b.Problem, b.Operands), cuda.ErrOverlap)
-	b.Gradients.V = b.Operands.V
-	require.ErrorIs(t, r.a.Backward(r.c, b.Problem, b.Operands, b.Gradients), cuda.ErrOverlap)
 	b.KeyLengths = r.numbers(1, 1)
 	require.ErrorContains(t, r.a.Backward(r.c, b.Problem, b.Operands, b.Gradients), "no lengths in a backward pass")
 	var none *attention.Attention
@@ -98,6 +95,61 @@ func TestOperands(t *testing.T) {
 	require.NoError(t, buffer.Free())
 	freed.Q.At = cuda.Whole(buffer)
 	require.Error(t, r.a.Forward(r.c, freed.Problem, freed.Operands), "a freed buffer")
+	assert.NoError(t, r.c.Synchronize(t.Context()))
+}
+
+// An output that shares memory with any other operand is refused, and with another output, too: only the rows of gradients may alternate.
+func TestOutputsShareNoMemory(t *testing.T) {
+	r := newRig(t)
+	offsets := attention.Problem{Batch: 2, Heads: 2, Queries: 8, Keys: 8, AllQueries: 16, AllKeys: 16, Dim: 64, Type: gemm.Float16}
+	pages := attention.Problem{Batch: 2, Heads: 2, Queries: 8, Keys: 8, PageRows: 8, Pages: 2, PagesPerSequence: 1, Dim: 64, Type: gemm.Float16}
+	fresh := func(p attention.Problem) *backward {
+		b := r.backward(r.forward(p, false), false)
+		if p.Pages > 0 {
+			b.KeyLengths, b.Table = r.numbers(8, 8), r.numbers(0, 1)
+		} else {
+			b.QueryOffsets, b.KeyOffsets = r.numbers(0, 8, 16), r.numbers(0, 8, 16)
+		}
+		return b
+	}
+	ranges := func(b *backward) map[string]*cuda.Range {
+		o, g := &b.Operands, &b.Gradients
+		return map[string]*cuda.Range{
+			"Q": &o.Q.At, "K": &o.K.At, "V": &o.V.At, "O": &o.O.At, "LSE": &o.LSE.At, "QueryOffsets": &o.QueryOffsets, "KeyOffsets": &o.KeyOffsets,
+			"KeyLengths": &o.KeyLengths, "Table": &o.Table,
+			"gradient of O": &g.O.At, "gradient of Q": &g.Q.At, "gradient of K": &g.K.At, "gradient of V": &g.V.At,
+		}
+	}
+	tried := 0
+	for _, c := range []struct {
+		p       attention.Problem
+		outputs []string
+		pass    func(b *backward) error
+	}{
+		{offsets, []string{"O", "LSE"}, func(b *backward) error { return r.a.Forward(r.c, b.Problem, b.Operands) }},
+		{pages, []string{"O", "LSE"}, func(b *backward) error { return r.a.Forward(r.c, b.Problem, b.Operands) }},
+		{offsets, []string{"gradient of Q", "gradient of K", "gradient of V"}, func(b *backward) error { return r.a.Backward(r.c, b.Problem, b.Operands, b.Gradients) }},
+	} {
+		for _, output := range c.outputs {
+			for other := range ranges(fresh(c.p)) {
+				b := fresh(c.p)
+				all := ranges(b)
+				to, from := all[output], all[other]
+				forward := strings.HasPrefix(other, "gradient") && c.outputs[0] == "O" // it has no gradients
+				if from.Bytes == 0 || output == other || forward {
+					continue
+				}
+				if to.Bytes < from.Bytes {
+					*to = cuda.Part(from.Buffer, from.Offset, to.Bytes)
+				} else {
+					*from = cuda.Part(to.Buffer, to.Offset, from.Bytes)
+				}
+				require.ErrorIs(t, c.pass(b), cuda.ErrOverlap, "%s and %s", output, other)
+				tried++
+			}
+		}
+	}
+	assert.Equal(t, 2*6+2*6+3*10, tried)
 	assert.NoError(t, r.c.Synchronize(t.Context()))
 }
 

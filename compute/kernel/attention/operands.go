@@ -3,6 +3,7 @@ package attention
 import (
 	"fmt"
 
+	"github.com/go-vram/vram/compute/tensor/layout"
 	"github.com/go-vram/vram/cuda"
 )
 
@@ -25,12 +26,20 @@ func (x *all) fill(p Problem, o *Operands, g *Gradients) error {
 	if o.LSE != (Matrix{}) || g != nil {
 		x.lse = p.statistics("LSE", o.LSE, o)
 	}
+	offsets, keyOffsets := sequence("QueryOffsets", o.QueryOffsets), sequence("KeyOffsets", o.KeyOffsets)
+	lengths, table := sequence("KeyLengths", o.KeyLengths), sequence("Table", o.Table)
 	if g == nil {
-		return checkAll([]*operand{&x.q, &x.k, &x.v}, []*operand{&x.o, &x.lse})
+		return checkAll([]*operand{&x.q, &x.k, &x.v, &offsets, &keyOffsets, &lengths, &table}, []*operand{&x.o, &x.lse})
 	}
 	x.grad, x.dq = p.queries("gradient of O", g.O, o), p.queries("gradient of Q", g.Q, o)
 	x.dk, x.dv = p.keys("gradient of K", g.K, o), p.keys("gradient of V", g.V, o)
-	return checkAll([]*operand{&x.q, &x.k, &x.v, &x.o, &x.lse, &x.grad}, []*operand{&x.dq, &x.dk, &x.dv})
+	return checkAll([]*operand{&x.q, &x.k, &x.v, &x.o, &x.lse, &x.grad, &offsets, &keyOffsets}, []*operand{&x.dq, &x.dk, &x.dv})
+}
+
+// sequence returns an operand of offsets, lengths or a table.
+func sequence(name string, r cuda.Range) operand {
+	first := uint64(r.Buffer.Ptr()) + uint64(r.Offset)                             //nolint:gosec // an address
+	return operand{name: name, first: first, end: first + uint64(max(r.Bytes, 0))} //nolint:gosec // not negative
 }
 
 // checkAll returns an error of operands that are read or written. Errors: *ProblemError, cuda.ErrOverlap.
@@ -42,14 +51,49 @@ func checkAll(read, written []*operand) error {
 			}
 		}
 	}
-	for _, w := range written {
+	for i, w := range written {
 		for _, r := range read {
-			if w.first < r.end && r.first < w.end {
-				return fmt.Errorf("attention: %s is written and shares memory with %s: %w", w.name, r.name, cuda.ErrOverlap)
+			if w.meets(r) {
+				return overlap(w, r)
+			}
+		}
+		for _, other := range written[:i] {
+			if w.meets(other) && !w.alternates(other) {
+				return overlap(w, other)
 			}
 		}
 	}
 	return nil
+}
+
+func overlap(w, other *operand) error {
+	return fmt.Errorf("attention: %s is written and shares memory with %s: %w", w.name, other.name, cuda.ErrOverlap)
+}
+
+// meets reports whether the bounds of two operands have an address in common.
+func (x *operand) meets(y *operand) bool { return x.first < y.end && y.first < x.end }
+
+// alternates reports whether two operands of one shape have no element in common, as matrices whose rows alternate.
+func (x *operand) alternates(y *operand) bool {
+	shape, strides := x.layout()
+	otherShape, otherStrides := y.layout()
+	if shape != otherShape || strides != otherStrides || x.bytes != y.bytes {
+		return false
+	}
+	apart := int64(max(x.first, y.first) - min(x.first, y.first)) //nolint:gosec // within both
+	both, err := layout.New(append(shape[:], 2), append(strides[:], int(apart/x.bytes)), 0) //nolint:mnd // operands
+	return err == nil && !both.MayOverlap()
+}
+
+// layout returns the lengths and strides of an operand: 0 for one that is not used.
+func (x *operand) layout() (shape, strides [4]int) {
+	shape = [...]int{int(x.batch), int(x.heads), int(x.rows), int(x.dim)}
+	for n, stride := range [...]int64{x.matrix.Batch, x.matrix.Head, x.matrix.Row, 1} {
+		if shape[n] > 1 {
+			strides[n] = int(stride)
+		}
+	}
+	return shape, strides
 }
 
 // checkSequences looks at offsets, lengths and the table. Errors: *ProblemError.
