@@ -1,6 +1,7 @@
 package interp_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -145,5 +146,50 @@ func TestMbarrierFaults(t *testing.T) {
 			_, err := atMbarriers(t, c.arrivals, c.statements)
 			require.ErrorIs(t, err, c.kind)
 		})
+	}
+}
+
+// An mbarrier that is initialised again keeps nothing of the order of the former one: a thread that waits for it does not see what
+// was before arrivals at that. Here the former one has the bits of a new one, so that the initialisation itself is no race; a word that
+// orders nothing says when its work is done.
+func TestAnMbarrierThatIsInitialisedAgainKeepsNoOrder(t *testing.T) {
+	const again = "mbarrier.init.shared.b64 [bar], 1;"
+	for name, former := range map[string]string{
+		"bytes that came": `mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [bar], 16;
+	mbarrier.complete_tx.relaxed.cta.shared::cta.b64 [bar], 16;`,
+		"eight phases": strings.Repeat("\n\tmbarrier.arrive.shared.b64 _, [bar];", 8),
+	} {
+		for _, second := range []string{"", again} {
+			_, err := atMbarriers(t, "1", `@!%p1 st.shared.u32 [data+4], 0;
+	bar.sync 0;
+	setp.ge.u32 %p4, %r0, 32;
+	setp.ne.u32 %p5, %r0, 32;
+	@%p4 bra $SECOND;
+	@%p1 bra $END;
+	st.shared.u32 [data], %r0;
+	`+former+`
+	atom.shared.exch.b32 %r4, [data+4], 1;
+	bra $END;
+$SECOND:
+	@%p5 bra $END;
+	atom.shared.add.u32 %r4, [data+4], 0;
+	setp.eq.u32 %p2, %r4, 0;
+	@%p2 bra $SECOND;
+	`+second+`
+	mbarrier.arrive.shared.b64 _, [bar];
+$WAIT:
+	mbarrier.try_wait.parity.shared.b64 %p2, [bar], 0;
+	@!%p2 bra $WAIT;
+	ld.shared.u32 %r4, [data];
+$END:`)
+			if second == "" {
+				require.NoError(t, err, name)
+				continue
+			}
+			var fault *interp.Fault
+			require.ErrorAs(t, err, &fault, name)
+			assert.ErrorIs(t, err, interp.SharedRace, name)
+			assert.Equal(t, uint64(16), fault.Address, "%s: of the data, not of the mbarrier", name)
+		}
 	}
 }
