@@ -312,3 +312,84 @@ func TestGatheringLosesNothing(t *testing.T) {
 		})
 	})
 }
+
+// partState is the state of a part when it is gathered.
+type partState int
+
+const (
+	partDone   partState = iota // a value future
+	partGiven                   // a promise that has its value
+	partFailed                  // a promise that has failed
+	partOpen                    // a promise without an answer
+	partStates
+)
+
+// Whatever was there when parts are gathered, and whichever answer comes next: once the whole is complete and does not want more, no part
+// of its own is pending. Parts that are only watched are left alone, and so are those of a whole that still waits.
+func TestAWholeThatIsCompleteHasNoPendingParts(t *testing.T) {
+	const parts = 3
+	const events = 2*parts + 2              // each part gets its value, or fails; the whole is canceled; nothing
+	for code := range events * 2 * 2 * 64 { // 64: four states of three parts
+		event, rest := code%events, code/events
+		race, own, rest := rest%2 == 1, rest/2%2 == 1, rest/4
+		var states [parts]partState
+		for i := range states {
+			states[i], rest = partState(rest%int(partStates)), rest/int(partStates)
+		}
+		synctest.Test(t, func(t *testing.T) { tryWhole(t, states[:], event, race, own) })
+	}
+}
+
+// tryWhole gathers parts, lets one thing happen, and looks at the parts.
+func tryWhole(t *testing.T, states []partState, event int, race, own bool) {
+	promises, fs := make([]*Promise[int], len(states)), make([]Future[int], len(states))
+	for i, state := range states {
+		p := new(Promise[int])
+		promises[i], fs[i] = p, p.Future()
+		switch state {
+		case partDone:
+			promises[i], fs[i] = nil, Done(i)
+		case partGiven:
+			p.Complete(i, nil)
+		case partFailed:
+			p.Complete(0, errTest)
+		}
+	}
+	var release func(int)
+	if own {
+		release = func(int) {}
+	}
+	var cancel func() bool
+	var completed func() bool
+	if race {
+		f := First(release, fs...)
+		cancel, completed = f.Cancel, f.Completed
+	} else {
+		f := All(release, fs...)
+		cancel, completed = f.Cancel, f.Completed
+	}
+	synctest.Wait()
+	look := func(after string) {
+		for i, p := range promises {
+			if states[i] == partOpen && own && completed() {
+				assert.False(t, p.Pending(), "part %d of %v is pending %s; first %t", i, states, after, race)
+			}
+		}
+	}
+	look("at the begin")
+	touched := -1
+	switch {
+	case event == 2*len(states):
+		cancel()
+	case event < 2*len(states) && promises[event/2] != nil:
+		touched = event / 2
+		promises[touched].Complete(touched, []error{nil, errTest}[event%2])
+	}
+	synctest.Wait()
+	look("after an event")
+	for i, p := range promises {
+		if states[i] == partOpen && i != touched && (!own || !completed()) {
+			assert.True(t, p.Pending(), "part %d of %v was canceled; first %t, owned %t", i, states, race, own)
+		}
+	}
+}
