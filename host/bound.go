@@ -76,4 +76,7 @@ func (sh *shelf) lower() (slots int64) {
 }
 
 // clear takes the whole allowance. Free slots are to be taken after this, and not before.
-func (b *bound) clear(sh *shelf) { b.granted.Add(-sh.allowance.Swap(0) * sh.bytes) }
+func (b *bound) clear(sh *shelf) {
+	b.between()
+	b.granted.Add(-sh.allowance.Swap(0) * sh.bytes)
+}

@@ -276,6 +276,7 @@ func (p *Pool) makeFree(s *pooled) {
 		c.last.Store(sh)
 	}
 	sh.free.Or(bit)
+	p.bound.between()
 	if !sh.within() {
 		p.settle(s, sh, bit)
 	}
