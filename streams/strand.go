@@ -9,15 +9,31 @@ import (
 // strandedWaits counts the waits of a stream for processes that have died. Only a stream whose work may wait
 // for another process has one.
 type strandedWaits struct {
-	stuck   atomic.Int64                  // waits for processes that died, and that have not passed
-	changed atomic.Pointer[chan struct{}] // closed when one is added
+	now atomic.Pointer[strandedCount]
+}
+
+// strandedCount is replaced, never changed: one look has the count, and the channel that tells of the next one.
+type strandedCount struct {
+	stuck   int           // waits for processes that died, and that have not passed
+	changed chan struct{} // closed when another count has replaced it
+}
+
+// add changes the count.
+func (k *strandedWaits) add(waits int) {
+	for {
+		old := k.now.Load()
+		if k.now.CompareAndSwap(old, &strandedCount{old.stuck + waits, make(chan struct{})}) {
+			close(old.changed)
+			return
+		}
+	}
 }
 
 // MayStrand records that later work may wait for another process. Waits for the stream then end with Strand.
 func (t *Tail) MayStrand() {
 	if s := t.stream.Value(); s != nil && s.cuda.strand.Load() == nil {
 		k := &strandedWaits{}
-		k.changed.Store(new(make(chan struct{})))
+		k.now.Store(&strandedCount{changed: make(chan struct{})})
 		s.cuda.strand.CompareAndSwap(nil, stranding(k))
 	}
 }
@@ -26,15 +42,14 @@ func (t *Tail) MayStrand() {
 // the stream do not wait for work that has not finished.
 func (t *Tail) Strand() {
 	if k := t.strand(); k != nil {
-		k.stuck.Add(1)
-		close(*k.changed.Swap(new(make(chan struct{}))))
+		k.add(1)
 	}
 }
 
 // Unstrand reverts one Strand: that wait has passed after all.
 func (t *Tail) Unstrand() {
 	if k := t.strand(); k != nil {
-		k.stuck.Add(-1)
+		k.add(-1)
 	}
 }
 
@@ -78,8 +93,8 @@ func (x Submitter) AwaitOthers() error {
 func (k *strandedWaits) await(h *cudaStream, device cudadrv.Device) error {
 	var done chan error
 	for {
-		changed := *k.changed.Load() // before the look, which misses no later one
-		if k.stuck.Load() > 0 {
+		now := k.now.Load()
+		if now.stuck > 0 {
 			return h.unlessFinished(device)
 		}
 		if done == nil {
@@ -89,7 +104,7 @@ func (k *strandedWaits) await(h *cudaStream, device cudadrv.Device) error {
 		select {
 		case err := <-done:
 			return err
-		case <-changed:
+		case <-now.changed:
 		}
 	}
 }
