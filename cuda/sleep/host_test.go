@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/cuda/sleep"
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/fault"
@@ -128,4 +129,54 @@ func TestTexts(t *testing.T) {
 	require.EqualError(t, &sleep.Error{Doing: "saving contents", State: sleep.Asleep, Err: sleep.ErrNilContext},
 		"sleep: saving contents: "+sleep.ErrNilContext.Error()+"; the arena is asleep")
 	require.EqualError(t, &sleep.ContentsError{Contents: 3}, "sleep: contents are saved (1) or dropped (2), not 3")
+}
+
+// closesInUse closes the device, which has live buffers.
+func (r *rig) closesInUse() {
+	r.Helper()
+	var inUse *vram.InUseError
+	require.ErrorAs(r, r.dev.Close(), &inUse)
+}
+
+// However an arena ends, memory of the caller's Host goes back to it, also where the device was closed before.
+func TestTheCallersHostGetsItsMemoryBack(t *testing.T) {
+	for name, end := range map[string]func(ctx context.Context, r *rig, a *sleep.Arena){
+		"awake": func(ctx context.Context, r *rig, a *sleep.Arena) {
+			require.NoError(t, a.Sleep(ctx, sleep.Save))
+			require.NoError(t, a.Wake(ctx))
+		},
+		"asleep": func(ctx context.Context, _ *rig, a *sleep.Arena) { require.NoError(t, a.Sleep(ctx, sleep.Save)) },
+		"dropped": func(ctx context.Context, r *rig, a *sleep.Arena) {
+			require.NoError(t, a.Sleep(ctx, sleep.Save))
+			require.NoError(t, a.Sleep(ctx, sleep.Drop))
+		},
+		"without a device, awake": func(_ context.Context, r *rig, _ *sleep.Arena) { r.closesInUse() },
+		"without a device, asleep": func(ctx context.Context, r *rig, a *sleep.Arena) {
+			require.NoError(t, a.Sleep(ctx, sleep.Save))
+			r.closesInUse()
+		},
+		"without a device, after a Wake": func(ctx context.Context, r *rig, a *sleep.Arena) {
+			require.NoError(t, a.Sleep(ctx, sleep.Save))
+			r.closesInUse()
+			require.ErrorIs(t, a.Wake(ctx), sleep.ErrClosed)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, sleep.Options{})
+			memory, err := host.Tracked(host.NewAligned())
+			require.NoError(t, err)
+			a, err := sleep.New(r.c, sleep.Options{Host: memory, BlockBytes: mib})
+			require.NoError(t, err)
+			b, err := a.Alloc(3 * mib)
+			require.NoError(t, err)
+			r.fill(b, 1)
+			end(t.Context(), r, a)
+			require.NoError(t, a.Close())
+			assert.Zero(t, memory.Stats().LiveBlocks)
+			require.NoError(t, memory.Close(t.Context()))
+			if err := b.Free(); err != nil {
+				require.ErrorIs(t, err, vram.ErrClosed)
+			}
+		})
+	}
 }

@@ -56,6 +56,53 @@ func TestViewersShareASampler(t *testing.T) {
 	})
 }
 
+// Whichever viewers leave, in whichever order, those who stay get samples, and each that comes. A viewer's context ends before it leaves,
+// as that of a request does.
+func TestSamplesReachTheViewersThatStay(t *testing.T) {
+	const viewers = 3
+	for _, order := range [][]int{{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}} {
+		synctest.Test(t, func(t *testing.T) {
+			s, reads := counted(10)
+			for round := range 2 { // after the last one has left all begins again
+				var all [viewers]*viewer
+				var ends [viewers]context.CancelFunc
+				for i := range all {
+					ctx, end := context.WithCancel(t.Context())
+					v, _, err := s.watch(ctx)
+					require.NoError(t, err)
+					all[i], ends[i] = v, end
+				}
+				newest := uint64(0)
+				for _, leaving := range order {
+					time.Sleep(time.Second + time.Millisecond) //nolint:forbidigo // virtual time
+					synctest.Wait()
+					least := newest
+					for i, v := range all {
+						if v == nil {
+							continue
+						}
+						select {
+						case sample := <-v.samples:
+							assert.Greater(t, sample.Number, least, "viewer %d in round %d of %v", i, round, order)
+							newest = sample.Number
+						default:
+							t.Errorf("viewer %d in round %d of %v has no sample", i, round, order)
+						}
+					}
+					ends[leaving]()
+					synctest.Wait()
+					s.leave(all[leaving])
+					all[leaving] = nil
+				}
+				synctest.Wait()
+				before := reads.Load()
+				time.Sleep(time.Minute) //nolint:forbidigo // virtual time
+				assert.Equal(t, before, reads.Load(), "nobody watches")
+			}
+		})
+	}
+}
+
 // A viewer that does not receive holds up nobody, and gets the newest sample.
 func TestASlowViewerGetsTheNewestSample(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
