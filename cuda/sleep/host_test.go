@@ -160,9 +160,20 @@ func TestTheCallersHostGetsItsMemoryBack(t *testing.T) {
 			r.closesInUse()
 			require.ErrorIs(t, a.Wake(ctx), sleep.ErrClosed)
 		},
+		"without a device, after copies whose end was not known": func(ctx context.Context, r *rig, a *sleep.Arena) {
+			r.faults.SetBefore(func(function string) {
+				if function == "cuMemcpyDtoHAsync" {
+					r.faults.SetBefore(nil)
+					r.fails(fault.Rule{Func: "cuStreamSynchronize", First: 1, Count: fault.Forever, Result: cudadrv.Unknown})
+				}
+			})
+			require.ErrorIs(t, a.Sleep(ctx, sleep.Save), cudadrv.Unknown)
+			r.faults.Clear()
+			r.closesInUse()
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newRig(t, sleep.Options{})
+			r := newFaultyRig(t, sleep.Options{})
 			memory, err := host.Tracked(host.NewAligned())
 			require.NoError(t, err)
 			a, err := sleep.New(r.c, sleep.Options{Host: memory, BlockBytes: mib})
