@@ -1,7 +1,9 @@
 package magazine
 
 import (
+	"errors"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -92,6 +94,75 @@ func TestAUseIsFoundOrRefusedWheneverTheBlockIsFreed(t *testing.T) {
 					assert.Greater(t, at, 1, "no place")
 					break
 				}
+			}
+		})
+	}
+}
+
+// Whenever a block is freed and its uses are collected while a use ends, or while its stream hands the block on: the owner finds a
+// use that is open, or one whose fence covers what was submitted.
+func TestAUseIsOpenUntilItsFenceIsKnown(t *testing.T) {
+	t.Parallel()
+	const fence = 7
+	for name, end := range map[string]func(s *Slot, use Use, handle uint64, next *line.Line) error{
+		"ends":                  func(_ *Slot, use Use, _ uint64, _ *line.Line) error { return use.End(fence) },
+		"ends after an earlier": func(_ *Slot, use Use, _ uint64, _ *line.Line) error { return errors.Join(use.End(fence), use.End(1)) },
+		"moves on": func(s *Slot, _ Use, handle uint64, next *line.Line) error {
+			_, err := s.Move(handle, next, fence, nil)
+			return err
+		},
+		"moves back to its owner": func(s *Slot, _ Use, handle uint64, _ *line.Line) error {
+			_, err := s.Move(handle, nil, fence, nil)
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for at := 1; ; at++ {
+				c, _, _ := cacheOf(0)
+				s, handle := c.Take(512)
+				require.NotNil(t, s)
+				var user, next line.Line
+				user.Init(nil)
+				next.Init(nil)
+				var use Use
+				var err error
+				if strings.HasPrefix(name, "moves") {
+					handle, err = s.Move(handle, &user, 1, &Hand{To: 2})
+				} else {
+					use, err = s.Begin(handle, &user)
+				}
+				require.NoError(t, err)
+				found, places := 0, 0
+				free := func() {
+					require.NoError(t, s.Free(s.Word()))
+					s.TakeUses(func(int) {}, func(l *line.Line, number uint64, open bool) {
+						if l == &user {
+							found++
+							assert.True(t, open || number >= fence, "place %d: ended, by fence %d", at, number)
+						}
+					})
+				}
+				c.SetReach(func(string) {
+					if places++; places == at {
+						c.SetReach(nil)
+						free()
+					}
+				})
+				err = end(s, use, handle, &next)
+				if places == at {
+					assert.Equal(t, 1, found, "place %d", at)
+					continue
+				}
+				if name == "ends after an earlier" {
+					require.ErrorIs(t, err, ErrUseOver)
+				} else {
+					require.NoError(t, err)
+				}
+				c.SetReach(nil)
+				free()
+				assert.Equal(t, 1, found)
+				assert.Greater(t, at, 1, "no place")
+				break
 			}
 		})
 	}

@@ -112,10 +112,11 @@ type Home struct {
 	_      [cacheLine - 2*8]byte
 }
 
-// Places between the atomic operations that announce, move and collect uses.
+// Places between the atomic operations that announce, move, end and collect uses.
 const (
 	useNoted   = "a use is noted and not announced"
 	useMoved   = "a block has moved and its use is not told"
+	useEnds    = "the number of a use is told and its end is not"
 	usesBroken = "the numbers of uses are taken and the list is not"
 )
 

@@ -111,6 +111,7 @@ func (u Use) End(number uint64) error {
 		return ErrUseOver
 	}
 	shared.RaiseUint64(&u.use.number, number)
+	u.slot.atPlace(useEnds)
 	if !u.use.state.CompareAndSwap(u.state, u.state|endedBit) {
 		return ErrUseOver
 	}
