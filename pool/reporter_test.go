@@ -14,13 +14,19 @@ import (
 // counted is a client that counts how often its usage is read.
 type counted struct {
 	*testClient
-	reads atomic.Int64
-	usage core.Usage
+	reads  atomic.Int64
+	usage  core.Usage
+	during func() // called while the usage is read
 }
 
 func (c *counted) Usage() core.Usage {
 	c.reads.Add(1)
-	return c.usage
+	usage := c.usage
+	if during := c.during; during != nil {
+		c.during = nil
+		during()
+	}
+	return usage
 }
 
 // A decision reads the usage of the clients that may have changed it, each once, however many others there are.
@@ -61,5 +67,47 @@ func TestOnlyChangedUsageIsRead(t *testing.T) {
 	assert.EqualValues(t, 1, reads())
 	for _, r := range reporters {
 		assert.Nil(t, r.next, "a reporter that was read keeps no other")
+	}
+}
+
+// A usage that changes while the pool reads usages is read again for the next decision: that of the client whose usage is being
+// read, of one that was read before, and of one that is read next.
+func TestAUsageThatChangesDuringTheReadIsReadAgain(t *testing.T) {
+	t.Parallel()
+	h := build(t, core.Settings{LimitBytes: 1024 * page})
+	clients := make([]*counted, 3)
+	reporters := make([]*Reporter, len(clients))
+	for i := range clients {
+		clients[i] = &counted{testClient: h.testClient(core.Client(1000 + i))}
+		reporters[i] = h.pool.NewReporter(core.Client(i+1), clients[i])
+		h.pool.Join(reporters[i], false)
+	}
+	decide := func() { h.inTurn(func() { h.pool.tellUsage(core.Tick{}) }) }
+	decide()
+	for _, one := range clients {
+		require.EqualValues(t, 1, one.reads.Swap(0))
+	}
+	for reading, c := range clients {
+		for changing, other := range clients {
+			for _, r := range reporters {
+				r.Changed()
+			}
+			changedFirst := false
+			c.during = func() {
+				changedFirst = other.reads.Load() > 0
+				other.usage.UsedBytes += page
+				reporters[changing].Changed()
+			}
+			decide()
+			decide()
+			decide()
+			for i, one := range clients {
+				want := 1
+				if i == changing && changedFirst {
+					want = 2
+				}
+				require.EqualValues(t, want, one.reads.Swap(0), "of %d: %d changed while %d was read", i, changing, reading)
+			}
+		}
 	}
 }
