@@ -98,28 +98,37 @@ func TestOperands(t *testing.T) {
 	assert.NoError(t, r.c.Synchronize(t.Context()))
 }
 
+// sequences are problems whose operands together are all that there are: of offsets, and of lengths and a table.
+func sequences() (offsets, pages attention.Problem) {
+	return attention.Problem{Batch: 2, Heads: 2, Queries: 8, Keys: 8, AllQueries: 16, AllKeys: 16, Dim: 64, Type: gemm.Float16},
+		attention.Problem{Batch: 2, Heads: 2, Queries: 8, Keys: 8, PageRows: 8, Pages: 2, PagesPerSequence: 1, Dim: 64, Type: gemm.Float16}
+}
+
+// sequences has the operands of such a problem.
+func (r *rig) sequences(p attention.Problem) *backward {
+	b := r.backward(r.forward(p, false), false)
+	if p.Pages > 0 {
+		b.KeyLengths, b.Table = r.numbers(8, 8), r.numbers(0, 1)
+	} else {
+		b.QueryOffsets, b.KeyOffsets = r.numbers(0, 8, 16), r.numbers(0, 8, 16)
+	}
+	return b
+}
+
+// ranges are the ranges of operands, by their names.
+func ranges(b *backward) map[string]*cuda.Range {
+	o, g := &b.Operands, &b.Gradients
+	return map[string]*cuda.Range{
+		"Q": &o.Q.At, "K": &o.K.At, "V": &o.V.At, "O": &o.O.At, "LSE": &o.LSE.At, "QueryOffsets": &o.QueryOffsets, "KeyOffsets": &o.KeyOffsets,
+		"KeyLengths": &o.KeyLengths, "Table": &o.Table,
+		"gradient of O": &g.O.At, "gradient of Q": &g.Q.At, "gradient of K": &g.K.At, "gradient of V": &g.V.At,
+	}
+}
+
 // An output that shares memory with any other operand is refused, and with another output, too: only the rows of gradients may alternate.
 func TestOutputsShareNoMemory(t *testing.T) {
 	r := newRig(t)
-	offsets := attention.Problem{Batch: 2, Heads: 2, Queries: 8, Keys: 8, AllQueries: 16, AllKeys: 16, Dim: 64, Type: gemm.Float16}
-	pages := attention.Problem{Batch: 2, Heads: 2, Queries: 8, Keys: 8, PageRows: 8, Pages: 2, PagesPerSequence: 1, Dim: 64, Type: gemm.Float16}
-	fresh := func(p attention.Problem) *backward {
-		b := r.backward(r.forward(p, false), false)
-		if p.Pages > 0 {
-			b.KeyLengths, b.Table = r.numbers(8, 8), r.numbers(0, 1)
-		} else {
-			b.QueryOffsets, b.KeyOffsets = r.numbers(0, 8, 16), r.numbers(0, 8, 16)
-		}
-		return b
-	}
-	ranges := func(b *backward) map[string]*cuda.Range {
-		o, g := &b.Operands, &b.Gradients
-		return map[string]*cuda.Range{
-			"Q": &o.Q.At, "K": &o.K.At, "V": &o.V.At, "O": &o.O.At, "LSE": &o.LSE.At, "QueryOffsets": &o.QueryOffsets, "KeyOffsets": &o.KeyOffsets,
-			"KeyLengths": &o.KeyLengths, "Table": &o.Table,
-			"gradient of O": &g.O.At, "gradient of Q": &g.Q.At, "gradient of K": &g.K.At, "gradient of V": &g.V.At,
-		}
-	}
+	offsets, pages := sequences()
 	tried := 0
 	for _, c := range []struct {
 		p       attention.Problem
@@ -131,8 +140,8 @@ func TestOutputsShareNoMemory(t *testing.T) {
 		{offsets, []string{"gradient of Q", "gradient of K", "gradient of V"}, func(b *backward) error { return r.a.Backward(r.c, b.Problem, b.Operands, b.Gradients) }},
 	} {
 		for _, output := range c.outputs {
-			for other := range ranges(fresh(c.p)) {
-				b := fresh(c.p)
+			for other := range ranges(r.sequences(c.p)) {
+				b := r.sequences(c.p)
 				all := ranges(b)
 				to, from := all[output], all[other]
 				forward := strings.HasPrefix(other, "gradient") && c.outputs[0] == "O" // it has no gradients
@@ -150,6 +159,48 @@ func TestOutputsShareNoMemory(t *testing.T) {
 		}
 	}
 	assert.Equal(t, 2*6+2*6+3*10, tried)
+	assert.NoError(t, r.c.Synchronize(t.Context()))
+}
+
+// Each operand is refused with its name where its range begins before its buffer or is too short, and with an error where it does not
+// end in its buffer. Nothing is submitted.
+func TestRangesOfEveryOperand(t *testing.T) {
+	r := newRig(t)
+	offsets, pages := sequences()
+	wrong := map[string]func(at *cuda.Range){
+		"before": func(at *cuda.Range) { at.Offset = -16 },
+		"first":  func(at *cuda.Range) { at.Offset = math.MinInt64 + 64 },
+		"short":  func(at *cuda.Range) { at.Bytes = 4 },
+		"none":   func(at *cuda.Range) { at.Bytes = -16 },
+		"after":  func(at *cuda.Range) { at.Offset = at.Buffer.Bytes() },
+		"last":   func(at *cuda.Range) { at.Offset = math.MaxInt64 - 63 },
+	}
+	tried := 0
+	for _, p := range []attention.Problem{offsets, pages} {
+		for name, first := range ranges(r.sequences(p)) {
+			if first.Bytes == 0 || p.Pages > 0 && strings.HasPrefix(name, "gradient") {
+				continue
+			}
+			for how, change := range wrong {
+				b := r.sequences(p)
+				change(ranges(b)[name])
+				var err error
+				if strings.HasPrefix(name, "gradient") {
+					err = r.a.Backward(r.c, b.Problem, b.Operands, b.Gradients)
+				} else {
+					err = r.a.Forward(r.c, b.Problem, b.Operands)
+				}
+				require.Error(t, err, "%s: %s", name, how)
+				if how != "after" && how != "last" {
+					var refused *attention.ProblemError
+					require.ErrorAs(t, err, &refused, "%s: %s", name, how)
+					require.Equal(t, name, refused.Field, how)
+				}
+				tried++
+			}
+		}
+	}
+	assert.Equal(t, (11+7)*len(wrong), tried)
 	assert.NoError(t, r.c.Synchronize(t.Context()))
 }
 

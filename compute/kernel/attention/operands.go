@@ -80,7 +80,7 @@ func (x *operand) alternates(y *operand) bool {
 	if shape != otherShape || strides != otherStrides || x.bytes != y.bytes {
 		return false
 	}
-	apart := int64(max(x.first, y.first) - min(x.first, y.first)) //nolint:gosec // within both
+	apart := int64(max(x.first, y.first) - min(x.first, y.first))                           //nolint:gosec // within both
 	both, err := layout.New(append(shape[:], 2), append(strides[:], int(apart/x.bytes)), 0) //nolint:mnd // operands
 	return err == nil && !both.MayOverlap()
 }
@@ -110,7 +110,7 @@ func (p Problem) checkSequences(o *Operands) error {
 	} {
 		switch {
 		case r.at == cuda.Range{}:
-		case r.at.Bytes < r.count*numberBytes:
+		case r.at.Offset < 0 || r.at.Bytes < r.count*numberBytes:
 			return &ProblemError{r.name, r.at.Bytes, fmt.Sprintf("a range of at least %d bytes", r.count*numberBytes)}
 		case (int64(r.at.Buffer.Ptr())+r.at.Offset)%numberBytes != 0: //nolint:gosec // the low bits
 			return &ProblemError{r.name, r.at.Offset, "an address that is a multiple of 4"}
