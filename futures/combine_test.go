@@ -324,7 +324,7 @@ const (
 	partStates
 )
 
-// Whatever was there when parts are gathered, and whichever answer comes next: once the whole is complete and does not want more, no part
+// In each state of the parts when they are gathered, and with each next answer: once the whole is complete and does not want more, no part
 // of its own is pending. Parts that are only watched are left alone, and so are those of a whole that still waits.
 func TestAWholeThatIsCompleteHasNoPendingParts(t *testing.T) {
 	const parts = 3

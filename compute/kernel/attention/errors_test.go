@@ -170,7 +170,7 @@ func TestRangesOfEveryOperand(t *testing.T) {
 	wrong := map[string]func(at *cuda.Range){
 		"before": func(at *cuda.Range) { at.Offset = -16 },
 		"first":  func(at *cuda.Range) { at.Offset = math.MinInt64 + 64 },
-		"short":  func(at *cuda.Range) { at.Bytes = 4 },
+		"short":  func(at *cuda.Range) { at.Bytes /= 2 },
 		"none":   func(at *cuda.Range) { at.Bytes = -16 },
 		"after":  func(at *cuda.Range) { at.Offset = at.Buffer.Bytes() },
 		"last":   func(at *cuda.Range) { at.Offset = math.MaxInt64 - 63 },

@@ -149,8 +149,8 @@ func TestMbarrierFaults(t *testing.T) {
 	}
 }
 
-// An mbarrier that is initialised again keeps nothing of the order of the former one: a thread that waits for it does not see what
-// was before arrivals at that. Here the former one has the bits of a new one, so that the initialisation itself is no race; a word that
+// An mbarrier that is initialised again keeps nothing of the order of the former one: a thread that waits for it does not see
+// writes before arrivals at that. Here the former one has the bits of a new one, so that the initialisation itself is no race; a word that
 // orders nothing says when its work is done.
 func TestAnMbarrierThatIsInitialisedAgainKeepsNoOrder(t *testing.T) {
 	const again = "mbarrier.init.shared.b64 [bar], 1;"
