@@ -6,7 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,6 +21,7 @@ import (
 	"github.com/go-vram/vram/fleet"
 	"github.com/go-vram/vram/fleet/core"
 	"github.com/go-vram/vram/fleet/directory"
+	"github.com/go-vram/vram/fleet/ledger"
 )
 
 const mib = 1 << 20
@@ -83,8 +86,8 @@ func TestAGangOnTwoMembers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := t.TempDir()
 		a, b := device(t, 64), device(t, 64)
-		here := joined(t, opened(t, path), fleet.Device{Device: a, Name: "a"})
-		there := joined(t, opened(t, path), fleet.Device{Device: b, Name: "b", Labels: map[string]string{"kind": "far"}})
+		here := joined(t, patiently(opened(t, path)), fleet.Device{Device: a, Name: "a"})
+		there := joined(t, patiently(opened(t, path)), fleet.Device{Device: b, Name: "b", Labels: map[string]string{"kind": "far"}})
 		ctx := timed(t)
 		far := map[string]string{"kind": "far"}
 		grant, err := here.Reserve(ctx, fleet.Request{Wants: []fleet.Want{{Bytes: 40 * mib, Device: "a"}, {Bytes: 40*mib - 1, Labels: far}}})
@@ -141,8 +144,8 @@ func TestAGangOnTwoMembers(t *testing.T) {
 func TestALostDevice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := t.TempDir()
-		owner := joined(t, opened(t, path), fleet.Device{Device: device(t, 64), Name: "a"})
-		user := joined(t, opened(t, path))
+		owner := joined(t, patiently(opened(t, path)), fleet.Device{Device: device(t, 64), Name: "a"})
+		user := joined(t, patiently(opened(t, path)))
 		ctx := timed(t)
 		grant, err := user.Reserve(ctx, fleet.Request{Wants: []fleet.Want{{Bytes: mib}}})
 		require.NoError(t, err)
@@ -190,17 +193,38 @@ func TestMemoryInUseIsNotOffered(t *testing.T) {
 	})
 }
 
-// patient is a ledger whose waits never return early.
-type patient struct{ fleet.Ledger }
+// patient is a ledger whose waits return only when a pair of their keys has changed since it was read.
+type patient struct {
+	fleet.Ledger
+	lock *sync.Mutex //nolint:forbidigo // of a test
+	read map[string][]ledger.Pair
+}
 
-func (p patient) Wait(ctx context.Context, after int64) error {
+func patiently(l fleet.Ledger) fleet.Ledger {
+	return patient{l, new(sync.Mutex), map[string][]ledger.Pair{}} //nolint:forbidigo // of a test
+}
+
+func (p patient) Read(ctx context.Context, keys ...string) (ledger.Snapshot, error) {
+	s, err := p.Ledger.Read(ctx, keys...)
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	p.read[fmt.Sprint(s.Revision, keys)] = s.Pairs
+	return s, err
+}
+
+func (p patient) Wait(ctx context.Context, after int64, keys ...string) error {
+	p.lock.Lock()
+	before := p.read[fmt.Sprint(after, keys)]
+	p.lock.Unlock()
 	for {
-		if err := p.Ledger.Wait(ctx, after); err != nil {
+		if err := p.Ledger.Wait(ctx, after, keys...); err != nil {
 			return err
 		}
-		if s, err := p.Ledger.Read(ctx); err != nil || s.Revision > after {
+		s, err := p.Ledger.Read(ctx, keys...)
+		if err != nil || !reflect.DeepEqual(before, s.Pairs) {
 			return err
 		}
+		after = s.Revision
 	}
 }
 
@@ -208,7 +232,7 @@ func (p patient) Wait(ctx context.Context, after int64) error {
 func TestFiguresAreReportedInAQuietFleet(t *testing.T) {
 	l := opened(t, t.TempDir())
 	d := device(t, 64)
-	joined(t, patient{l}, fleet.Device{Device: d, Name: "a"})
+	joined(t, patiently(l), fleet.Device{Device: d, Name: "a"})
 	stream, err := d.NewStream()
 	require.NoError(t, err)
 	buffer, err := stream.Alloc(32 * mib)
@@ -303,7 +327,7 @@ func TestGoroutinesReserve(t *testing.T) {
 		if i < 3 {
 			own = append(own, fleet.Device{Device: device(t, 64), Name: fmt.Sprint("d", i)})
 		}
-		m := joined(t, opened(t, path), own...)
+		m := joined(t, patiently(opened(t, path)), own...)
 		for range 2 {
 			go func() {
 				for n := range each / 2 {

@@ -13,14 +13,14 @@ type Ledger interface {
 	// Lease makes a lease that ends with its holder: at once where the ledger sees the holder's end, else ttl after its last sign
 	// of life. A ledger may round ttl up to whole seconds. It blocks until the lease is made.
 	Lease(ctx context.Context, ttl time.Duration) (Lease, error)
-	// Read returns all pairs. The caller changes no value in it.
-	Read(ctx context.Context) (ledger.Snapshot, error)
+	// Read returns the pairs of some keys at one revision, as ledger.Named has them; without keys all. The caller changes no value in it.
+	Read(ctx context.Context, keys ...string) (ledger.Snapshot, error)
 	// Commit carries out a transaction, and returns its revision. Errors: ledger.ErrConflict, ledger.ErrLeaseEnded, the context's,
 	// ledger.ErrClosed, and the store's, after which the transaction may have been carried out.
 	Commit(ctx context.Context, t ledger.Transaction) (revision int64, err error)
-	// Wait blocks until there is a revision after the given one, and may return early: a watch that has lost its place returns, and the
-	// caller reads again.
-	Wait(ctx context.Context, after int64) error
+	// Wait blocks until a revision after the given one has changed a pair of some keys; without keys until there is one. It may return
+	// early: a watch that has lost its place returns, and the caller reads again.
+	Wait(ctx context.Context, after int64, keys ...string) error
 	// Close ends the leases that the ledger has made, and releases its files or connections. Idempotent.
 	Close() error
 }

@@ -112,7 +112,7 @@ func (m *Member) Claim(ctx context.Context, device string, t Ticket) (*vram.Rese
 	if m.running.Err() != nil {
 		return nil, ErrClosed
 	}
-	s, err := m.ledger.Read(ctx)
+	s, err := m.ledger.Read(ctx, core.HoldKey(device, t.Name))
 	if err != nil {
 		return nil, err
 	}

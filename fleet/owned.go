@@ -62,7 +62,7 @@ func (o *owned) live(ctx context.Context, lease Lease) {
 	owner.Offer(usable, load)
 	var reader core.Reader
 	for reported := time.Now(); ctx.Err() == nil && !over(lease); {
-		s, err := o.member.ledger.Read(ctx)
+		s, err := o.member.ledger.Read(ctx, owner.Keys()...)
 		if err != nil {
 			o.note(err)
 			pause(ctx, err)
@@ -84,7 +84,7 @@ func (o *owned) live(ctx context.Context, lease Lease) {
 		switch {
 		case step.Taken:
 			o.note(errTaken)
-			err = waitFor(ctx, o.member.ledger, s.Revision, reportInterval)
+			err = waitFor(ctx, o.member.ledger, s, reportInterval)
 		case step.Commit != nil:
 			_, err = o.member.ledger.Commit(ctx, *step.Commit)
 			if errors.Is(err, ledger.ErrLeaseEnded) {
@@ -92,7 +92,7 @@ func (o *owned) live(ctx context.Context, lease Lease) {
 			}
 		default:
 			o.join()
-			err = waitFor(ctx, o.member.ledger, s.Revision, reportInterval)
+			err = waitFor(ctx, o.member.ledger, s, reportInterval)
 		}
 		if err != nil {
 			pause(ctx, err)

@@ -171,14 +171,14 @@ func (m *Member) granted(g *gang, step core.RequesterStep) *Grant {
 // next steps until there is an event, or the context ends.
 func (g *gang) next(ctx context.Context) (core.RequesterStep, error) {
 	for !over(g.lease) {
-		s, err := g.ledger.Read(ctx)
+		s, err := g.ledger.Read(ctx, g.requester.Keys()...)
 		if err == nil {
 			step := g.requester.Step(time.Since(g.begin)+1, g.reader.Read(s))
 			if step.Event != core.None {
 				return step, nil
 			}
 			g.verdict = step.Verdict
-			err = g.perform(ctx, step, s.Revision)
+			err = g.perform(ctx, step, s)
 		}
 		if errors.Is(err, ledger.ErrLeaseEnded) {
 			break
@@ -205,22 +205,24 @@ func (g *gang) waited(ctx context.Context, err error) error {
 }
 
 // perform commits a step, or waits until the next is due.
-func (g *gang) perform(ctx context.Context, step core.RequesterStep, revision int64) error {
-	if step.Commit != nil {
+func (g *gang) perform(ctx context.Context, step core.RequesterStep, s ledger.Snapshot) error {
+	switch {
+	case step.Again:
+		return nil
+	case step.Commit != nil:
 		_, err := g.ledger.Commit(ctx, *step.Commit)
 		return err
+	case step.Wake == 0:
+		return g.ledger.Wait(ctx, s.Revision, s.Keys...)
 	}
-	if step.Wake == 0 {
-		return g.ledger.Wait(ctx, revision)
-	}
-	return waitFor(ctx, g.ledger, revision, time.Until(g.begin.Add(step.Wake)))
+	return waitFor(ctx, g.ledger, s, time.Until(g.begin.Add(step.Wake)))
 }
 
-// waitFor waits for a revision after the given one, at most for a time.
-func waitFor(ctx context.Context, l Ledger, after int64, most time.Duration) error {
+// waitFor waits for a change of the pairs of a snapshot, at most for a time.
+func waitFor(ctx context.Context, l Ledger, s ledger.Snapshot, most time.Duration) error {
 	timed, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
-	if err := l.Wait(timed, after); ctx.Err() != nil || timed.Err() == nil {
+	if err := l.Wait(timed, s.Revision, s.Keys...); ctx.Err() != nil || timed.Err() == nil {
 		return err
 	}
 	return nil

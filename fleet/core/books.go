@@ -21,6 +21,7 @@ type Books struct {
 
 	stale []ledger.Pair // ready marks without their hold
 	ready []ledger.Pair
+	keys  []string // of the snapshot
 }
 
 // Reader makes books of snapshots. It keeps the records of the last snapshot, so that only changed ones are decoded. The zero value is
@@ -37,7 +38,7 @@ type decoded struct {
 
 // Read returns the books of a snapshot. The caller changes no record.
 func (r *Reader) Read(s ledger.Snapshot) *Books {
-	b := &Books{Revision: s.Revision, Loads: map[string]Load{}}
+	b := &Books{Revision: s.Revision, Loads: map[string]Load{}, keys: s.Keys}
 	r.next = make(map[string]decoded, len(s.Pairs))
 	closed := map[string]bool{} // devices with a hold that cannot be read
 	for _, p := range s.Pairs {
@@ -75,6 +76,12 @@ func (r *Reader) Read(s ledger.Snapshot) *Books {
 		}
 	}
 	return b
+}
+
+// covers reports whether the books have all pairs of some keys.
+func (b *Books) covers(keys []string) bool {
+	return len(b.keys) == 0 || slices.Equal(b.keys, keys) ||
+		!slices.ContainsFunc(keys, func(key string) bool { return !ledger.Named(key, b.keys) })
 }
 
 // mark enters a ready mark. The pairs of holds come first.
@@ -151,7 +158,7 @@ func (b *Books) Gang(ticket string) *Gang {
 
 // Hold returns a gang's hold of a device; nil: there is none.
 func (b *Books) Hold(device, ticket string) *Hold {
-	i, found := slices.BinarySearchFunc(b.Holds, holdKey(device, ticket), func(h *Hold, key string) int { return cmp.Compare(holdKey(h.Device, h.Ticket), key) })
+	i, found := slices.BinarySearchFunc(b.Holds, HoldKey(device, ticket), func(h *Hold, key string) int { return cmp.Compare(HoldKey(h.Device, h.Ticket), key) })
 	if !found {
 		return nil
 	}

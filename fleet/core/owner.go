@@ -56,9 +56,15 @@ func (o *Owner) HeldBytes() (bytes int64) {
 	return bytes
 }
 
-// Step looks at the newest books. Its transaction is repeatable, as the requester's.
+// Keys returns the keys of the ledger that a step looks at: those of the device alone.
+func (o *Owner) Keys() []string {
+	name := o.device.Name
+	return []string{devicePrefix + name, HoldKey(name, ""), loadPrefix + name, readyKey(name, "")}
+}
+
+// Step looks at the newest books, which have at least the pairs of Keys. Its transaction is repeatable, as the requester's.
 func (o *Owner) Step(b *Books) OwnerStep {
-	if o.ended || b.Revision < o.seen { // an older snapshot
+	if o.ended || b.Revision < o.seen || !b.covers(o.Keys()) { // an older snapshot, or one of other keys
 		return OwnerStep{}
 	}
 	o.seen = b.Revision
@@ -147,11 +153,11 @@ func (o *Owner) report(b *Books, d *Device, holds []*Hold) *ledger.Transaction {
 		case known.reserved && !h.Ready:
 			t.Put = append(t.Put, ledger.Put{Key: readyKey(d.Name, h.Ticket), Value: value(readyMark{h.Fence}), Lease: o.device.lease})
 		case !known.reserved:
-			t.Delete = append(t.Delete, holdKey(d.Name, h.Ticket))
+			t.Delete = append(t.Delete, HoldKey(d.Name, h.Ticket))
 		default:
 			continue
 		}
-		t.If = append(t.If, ledger.Compare{Key: holdKey(d.Name, h.Ticket), Mod: h.Fence})
+		t.If = append(t.If, ledger.Compare{Key: HoldKey(d.Name, h.Ticket), Mod: h.Fence})
 		if len(t.If) >= mostCompares {
 			return t // the next step has the rest
 		}

@@ -225,7 +225,7 @@ func (b *Books) grant(g *Gang, v Verdict) *ledger.Transaction {
 		d := b.Device(name)
 		t.If = append(t.If, ledger.Compare{Key: devicePrefix + name, Mod: d.mod})
 		hold := &Hold{Bytes: d.pages(g.Wants[want].Bytes), Incarnation: d.Incarnation}
-		t.Put = append(t.Put, ledger.Put{Key: holdKey(name, g.Ticket), Value: value(hold), Lease: g.lease})
+		t.Put = append(t.Put, ledger.Put{Key: HoldKey(name, g.Ticket), Value: value(hold), Lease: g.lease})
 	}
 	for _, ticket := range v.Passed {
 		passed := *b.Gang(ticket)

@@ -70,7 +70,7 @@ func (s *store) end(ticket string) {
 	t := &ledger.Transaction{Delete: []string{gangPrefix + ticket}}
 	for _, h := range s.books().Holds {
 		if h.Ticket == ticket {
-			t.Delete = append(t.Delete, holdKey(h.Device, h.Ticket))
+			t.Delete = append(t.Delete, HoldKey(h.Device, h.Ticket))
 		}
 	}
 	require.NoError(s.t, s.apply(t))
@@ -231,7 +231,7 @@ func TestTheLargestGrantIsATransactionOfEtcd(t *testing.T) {
 	for i := range MostWants {
 		d := &Device{OfferBytes: MostBytes, Labels: labels, Host: long("h", i)}
 		s.put(devicePrefix+long("d", i), d)
-		s.put(holdKey(long("d", i), "holder"), &Hold{Bytes: 1, Incarnation: s.s.Revision})
+		s.put(HoldKey(long("d", i), "holder"), &Hold{Bytes: 1, Incarnation: s.s.Revision})
 	}
 	for i := range mostPassed + 2 {
 		s.put(gangPrefix+long("g", i), &Gang{Request: large(MostBytes)})

@@ -89,11 +89,22 @@ func (p *process) poll(after time.Duration) {
 }
 
 func (p *process) read() {
-	w := p.w
+	w, keys := p.w, p.keys()
 	w.send(nil, func() {
-		s := w.current()
+		s := w.current().Of(keys...)
 		w.send(p, func() { p.look(s) })
 	})
+}
+
+// keys returns the keys that the process reads.
+func (p *process) keys() []string {
+	switch {
+	case p.owner != nil:
+		return p.owner.Keys()
+	case p.requester != nil:
+		return p.requester.Keys()
+	}
+	return nil
 }
 
 // look gives a snapshot to the core.
@@ -102,6 +113,9 @@ func (p *process) look(s ledger.Snapshot) {
 	books := p.reader.Read(s)
 	if p.w.mutated == skipFences {
 		books.Revision = max(books.Revision, p.newest)
+	}
+	if p.w.mutated == skipKeys {
+		books.keys = nil
 	}
 	p.newest = max(p.newest, s.Revision)
 	if p.owner != nil {
@@ -212,6 +226,9 @@ func (p *process) demand(b *Books) {
 		p.over("released")
 		return
 	}
+	if step.Again {
+		p.read()
+	}
 	p.commit(step.Commit)
 }
 
@@ -303,7 +320,7 @@ func (p *process) checkMemory() {
 	s, known := p.w.history[p.newest]
 	for ticket, h := range p.lent {
 		sum += h.Bytes
-		if pair, found := s.Find(holdKey(p.name, ticket)); known && (!found || pair.Mod != h.Fence) {
+		if pair, found := s.Find(HoldKey(p.name, ticket)); known && (!found || pair.Mod != h.Fence) {
 			p.w.broken("kept", "%s keeps memory for %s, which the books of revision %d do not have", p.name, ticket, p.newest)
 		}
 	}

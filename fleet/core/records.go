@@ -123,7 +123,9 @@ const (
 	readyPrefix  = "ready/"
 )
 
-func holdKey(device, ticket string) string  { return holdPrefix + device + "/" + ticket }
+// HoldKey is the key of a gang's hold of a device.
+func HoldKey(device, ticket string) string { return holdPrefix + device + "/" + ticket }
+
 func readyKey(device, ticket string) string { return readyPrefix + device + "/" + ticket }
 
 // value encodes a record: their types have nothing that cannot be encoded.

@@ -42,6 +42,8 @@ type RequesterStep struct {
 	Verdict Verdict   // why it waits, where it does
 	// Wake is when the next step is due though nothing changes, on the requester's clock; 0: none.
 	Wake time.Duration
+	// Again is set where the books lack keys that the gang's state needs. The caller reads those of Keys, and steps again.
+	Again bool
 }
 
 // Requester sees to one gang, from its announcement until its lease ends.
@@ -49,7 +51,8 @@ type Requester struct {
 	settings Settings
 	gang     Gang // as it is announced
 
-	seen      int64 // the newest revision
+	seen      int64    // the newest revision
+	keys      []string // that the next step looks at
 	announced bool
 	complete  bool
 	ended     bool
@@ -59,18 +62,42 @@ type Requester struct {
 
 // NewRequester makes a requester for a gang under its lease. The request has passed Check.
 func NewRequester(ticket string, lease int64, r Request, s Settings) *Requester {
-	return &Requester{settings: s, gang: Gang{Ticket: ticket, Request: r, lease: lease}}
+	return &Requester{settings: s, gang: Gang{Ticket: ticket, Request: r, lease: lease}, keys: planned()}
 }
 
-// Step looks at the newest books, at a time that never falls and is above 0. Its transaction is repeatable: where its outcome is not
-// known, the next step decides again.
+// planned returns the keys that a plan looks at.
+func planned() []string { return []string{devicePrefix, gangPrefix, holdPrefix} }
+
+// Keys returns the keys of the ledger that the next step looks at: of a gang that waits all devices, gangs and holds; of one with a grant
+// its own.
+func (r *Requester) Keys() []string { return r.keys }
+
+// need returns the keys that a step looks at for a gang.
+func need(g *Gang) []string {
+	if g.Waits() {
+		return planned()
+	}
+	keys := []string{gangPrefix + g.Ticket}
+	for _, name := range g.Granted {
+		keys = append(keys, devicePrefix+name, HoldKey(name, g.Ticket), readyKey(name, g.Ticket))
+	}
+	return keys
+}
+
+// Step looks at the newest books, which have at least the pairs of Keys, at a time that never falls and is above 0. Its transaction is
+// repeatable: where its outcome is not known, the next step decides again.
 func (r *Requester) Step(now time.Duration, b *Books) RequesterStep {
 	if r.ended || b.Revision < r.seen { // an older snapshot
 		return RequesterStep{}
 	}
 	r.seen = b.Revision
 	g := b.Gang(r.gang.Ticket)
+	if g != nil {
+		r.keys = need(g)
+	}
 	switch {
+	case !b.covers(r.keys):
+		return RequesterStep{Gang: g, Again: true}
 	case g == nil && !r.announced:
 		return RequesterStep{Commit: &ledger.Transaction{If: []ledger.Compare{{Key: gangPrefix + r.gang.Ticket}}, Put: []ledger.Put{r.gang.put()}}}
 	case g == nil:
@@ -162,7 +189,7 @@ func (r *Requester) withdraw(g *Gang, avoid []string) *ledger.Transaction {
 	}
 	t := r.change(&again)
 	for _, name := range g.Granted {
-		t.Delete = append(t.Delete, holdKey(name, g.Ticket))
+		t.Delete = append(t.Delete, HoldKey(name, g.Ticket))
 	}
 	return t
 }

@@ -88,11 +88,11 @@ func TestTheDeviceDecides(t *testing.T) {
 	s, o, _ := pair(t)
 	require.Len(t, o.Step(s.books()).Reserve, 1)
 	d := s.books().Device("a")
-	s.put(holdKey("a", "more"), &Hold{Bytes: 4, Incarnation: d.Incarnation})
-	s.put(holdKey("a", "early"), &Hold{Bytes: 1, Incarnation: d.Incarnation - 1})
+	s.put(HoldKey("a", "more"), &Hold{Bytes: 4, Incarnation: d.Incarnation})
+	s.put(HoldKey("a", "early"), &Hold{Bytes: 1, Incarnation: d.Incarnation - 1})
 	step := o.Step(s.books())
 	assert.Empty(t, step.Reserve)
-	assert.Contains(t, step.Commit.Delete, holdKey("a", "more"))
+	assert.Contains(t, step.Commit.Delete, HoldKey("a", "more"))
 	assert.Equal(t, int64(5), o.HeldBytes())
 	assert.Zero(t, o.Fence("early"))
 	assert.Zero(t, o.Fence("more"))
@@ -119,5 +119,5 @@ func TestOldHoldsAreRefused(t *testing.T) {
 	again.Holds = old.Holds
 	step := o.Step(again)
 	assert.Empty(t, step.Reserve, "the fence is not above the last")
-	assert.Contains(t, step.Commit.Delete, holdKey("a", "t"))
+	assert.Contains(t, step.Commit.Delete, HoldKey("a", "t"))
 }

@@ -259,6 +259,7 @@ func TestTheWalkFindsPlantedBugs(t *testing.T) {
 		{"the devices are not compared", small{mutated: skipOffer, waiting: true, faults: 1, wants: [2][2]int64{{1, 1}, {1, 1}}}, []string{"promised", "left"}},
 		{"a grant is carried out twice", small{mutated: commitDoubles, waiting: true, faults: 1}, []string{"promised", "left", "kept"}},
 		{"a request is answered twice", small{mutated: answerDoubles, waiting: true}, []string{"answers"}},
+		{"books of some keys count as all", small{mutated: skipKeys, waiting: true, faults: 1}, []string{"promised", "left"}},
 	} {
 		t.Run(planted.name, func(t *testing.T) {
 			of := planted.of

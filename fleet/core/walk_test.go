@@ -87,6 +87,11 @@ type looked struct {
 	breach       *breach
 }
 
+type partKey struct {
+	books int32
+	keys  string
+}
+
 type applyKey struct {
 	books, commit int32
 	ended         uint8
@@ -125,6 +130,7 @@ type walk struct {
 
 	snapshots table[ledger.Snapshot]
 	read      []*Books // by snapshot
+	parts     map[partKey]*Books
 	commits   table[ledger.Transaction]
 	minds     table[mind]
 	looks     map[lookKey]looked
@@ -139,7 +145,7 @@ type walk struct {
 }
 
 func newWalk(of small) *walk {
-	w := &walk{small: of, looks: map[lookKey]looked{}, applies: map[applyKey]applied{}, seen: map[place]int32{}, ends: map[place]bool{}}
+	w := &walk{small: of, parts: map[partKey]*Books{}, looks: map[lookKey]looked{}, applies: map[applyKey]applied{}, seen: map[place]int32{}, ends: map[place]bool{}}
 	start := place{books: w.numberBooks(ledger.Snapshot{Revision: 1}), faults: of.faults}
 	for i := range start.procs {
 		start.procs[i].core = w.born(i, 0)
@@ -223,7 +229,7 @@ func (w *walk) numberMind(i int, m mind) int32 {
 		return w.minds.number(m, fmt.Sprint(i, o.device.OfferBytes, o.device.lease, o.seen, o.fence, o.life, o.ended, o.held, m.lent, m.fence, m.newest, m.known))
 	}
 	r := &m.requester
-	return w.minds.number(m, fmt.Sprint(i, r.seen, r.announced, r.complete, r.ended, r.granted, r.avoided, m.answers))
+	return w.minds.number(m, fmt.Sprint(i, r.seen, r.keys, r.announced, r.complete, r.ended, r.granted, r.avoided, m.answers))
 }
 
 func walkLease(i int, life uint8) int64 { return int64(1 + i + walkers*int(life)) }
@@ -254,18 +260,33 @@ func (w *walk) look(i int, core, books int32, clock uint8, refuse bool) looked {
 	key := lookKey{core, books, uint8(i), clock, refuse}
 	l, known := w.looks[key]
 	if !known {
-		m, b := w.minds.at(core), *w.read[books-1]
-		if w.mutated == skipFences {
-			b.Revision = max(b.Revision, m.newest)
-		}
+		m := w.minds.at(core)
 		if i < owners {
-			l = w.own(m, i, books, &b, refuse)
+			l = w.own(m, i, books, w.part(books, m.owner.Keys(), m.newest), refuse)
 		} else {
-			l = w.demand(m, i, &b, clock)
+			l = w.demand(m, i, books, clock)
 		}
 		w.looks[key] = l
 	}
 	return l
+}
+
+// part returns the books with the pairs of some keys alone, as a process reads them that has seen a revision.
+func (w *walk) part(books int32, keys []string, newest int64) *Books {
+	key := partKey{books, strings.Join(keys, " ")}
+	b, known := w.parts[key]
+	if !known {
+		b = new(Reader).Read(w.snapshots.at(books).Of(keys...))
+		w.parts[key] = b
+	}
+	seen := *b
+	if w.mutated == skipFences {
+		seen.Revision = max(b.Revision, newest)
+	}
+	if w.mutated == skipKeys {
+		seen.keys = nil
+	}
+	return &seen
 }
 
 // own is the look of an owner, which carries its steps out.
@@ -336,10 +357,14 @@ func (w *walk) own(m mind, i int, books int32, b *Books, refuse bool) (l looked)
 	return l
 }
 
-// demand is the look of a requester.
-func (w *walk) demand(m mind, i int, b *Books, clock uint8) (l looked) {
-	m.newest = max(m.newest, b.Revision)
-	step := m.requester.Step(1+time.Duration(clock)*time.Hour, b)
+// demand is the look of a requester, which looks again where it lacks keys.
+func (w *walk) demand(m mind, i int, books int32, clock uint8) (l looked) {
+	newest := m.newest
+	m.newest = max(m.newest, w.snapshots.at(books).Revision)
+	step := RequesterStep{Again: true}
+	for step.Again {
+		step = m.requester.Step(1+time.Duration(clock)*time.Hour, w.part(books, m.requester.Keys(), newest))
+	}
 	if w.mutated == answerDoubles {
 		m.requester.complete = false
 	}

@@ -65,6 +65,7 @@ const (
 	commitDoubles          // a transaction that arrives twice is carried out twice
 	skipOffer              // a grant does not compare the devices
 	answerDoubles          // a requester that is asked again answers again
+	skipKeys               // the books of some keys count as those of all
 )
 
 const leaseTime = 3 * time.Second

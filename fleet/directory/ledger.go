@@ -107,7 +107,12 @@ func (l *Ledger) ended(ctx context.Context) error {
 }
 
 // Read implements fleet.Ledger. It commits the end of leases; where the disk is full it only leaves their pairs out.
-func (l *Ledger) Read(ctx context.Context) (ledger.Snapshot, error) {
+func (l *Ledger) Read(ctx context.Context, keys ...string) (ledger.Snapshot, error) {
+	s, err := l.read(ctx)
+	return s.Of(keys...), err
+}
+
+func (l *Ledger) read(ctx context.Context) (ledger.Snapshot, error) {
 	for {
 		if err := l.ended(ctx); err != nil {
 			return ledger.Snapshot{}, err
@@ -167,8 +172,8 @@ func failed(err error) error {
 	return fmt.Errorf("directory: %w", err)
 }
 
-// Wait implements fleet.Ledger.
-func (l *Ledger) Wait(ctx context.Context, after int64) error {
+// Wait implements fleet.Ledger. It returns after each revision, also one that has changed other keys.
+func (l *Ledger) Wait(ctx context.Context, after int64, _ ...string) error {
 	looks := time.NewTimer(0)
 	defer looks.Stop()
 	begin := time.Now()
@@ -182,7 +187,7 @@ func (l *Ledger) Wait(ctx context.Context, after int64) error {
 		}
 		if now.Sub(probed) >= probeInterval {
 			probed = now
-			if s, err := l.Read(ctx); err != nil || s.Revision > after {
+			if s, err := l.read(ctx); err != nil || s.Revision > after {
 				return err
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -36,6 +37,11 @@ const (
 	// reconnectAfter and reconnectAtMost are the times between attempts to reach a server. gRPC's own rise to two minutes.
 	reconnectAfter  = 100 * time.Millisecond
 	reconnectAtMost = 2 * time.Second
+	// mostRecent is how many changes are kept at least, and half as many as at most: a wait for some keys that begins after more of them
+	// returns at once.
+	mostRecent = 4096
+	// mostRanges bounds the keys of a request, of which a read has as many as it needs: a transaction has at most 128 operations.
+	mostRanges = 100
 	// mostBytes bounds a snapshot.
 	mostBytes = 64 << 20
 	// defaultPrefix begins the keys of a fleet.
@@ -96,7 +102,15 @@ type Ledger struct {
 	lock    sync.Mutex // of the fields below
 	leases  map[*lease]bool
 	newest  int64         // revision that is known
+	recent  []change      // the newest ones
+	since   int64         // the revision after which recent has all
 	changed chan struct{} // closed when newest changes
+}
+
+// change is a key that a revision has changed.
+type change struct {
+	revision int64
+	key      string
 }
 
 var _ fleet.Ledger = (*Ledger)(nil)
@@ -127,7 +141,7 @@ func open(ctx context.Context, c Config, callTime time.Duration) (*Ledger, error
 	if err != nil {
 		return nil, errors.Join(err, l.Close()) //nolint:contextcheck // Close has no context
 	}
-	l.newest = first.Header.Revision
+	l.newest, l.since = first.Header.Revision, first.Header.Revision
 	l.tasks.Go(l.watch)
 	return l, nil
 }
@@ -169,21 +183,44 @@ func call[T any](ctx context.Context, l *Ledger, most time.Duration, do func(con
 	return answer, failed(err)
 }
 
-// Read implements fleet.Ledger. It is linearizable. Errors: the context's, ledger.ErrClosed, *UnreachableError, and refused permissions.
-func (l *Ledger) Read(ctx context.Context) (ledger.Snapshot, error) {
-	answer, err := repeated(ctx, l, func(ctx context.Context) (*clientv3.GetResponse, error) {
-		return l.client.Get(ctx, l.prefix, clientv3.WithPrefix())
-	})
-	if err != nil {
-		return ledger.Snapshot{}, err
+// Read implements fleet.Ledger. It is linearizable. Errors: the context's, ledger.ErrClosed, *UnreachableError, refused permissions, and
+// rpctypes.ErrCompacted where the history of a read of more than mostRanges keys was compacted between its requests.
+func (l *Ledger) Read(ctx context.Context, keys ...string) (ledger.Snapshot, error) {
+	all := ledger.Snapshot{Keys: keys}
+	if len(keys) == 0 {
+		keys = []string{""}
 	}
-	s := ledger.Snapshot{Revision: answer.Header.Revision}
-	for _, kv := range answer.Kvs { // in the order of their keys
-		s.Pairs = append(s.Pairs, ledger.Pair{
-			Key: strings.TrimPrefix(string(kv.Key), l.prefix), Value: kv.Value, Create: kv.CreateRevision, Mod: kv.ModRevision, Lease: kv.Lease,
+	for part := range slices.Chunk(keys, mostRanges) { // the first request gives the others their revision
+		answer, err := repeated(ctx, l, func(ctx context.Context) (*clientv3.TxnResponse, error) {
+			return l.client.Txn(ctx).Then(l.ranges(part, all.Revision)...).Commit()
 		})
+		if err != nil {
+			return ledger.Snapshot{}, err
+		}
+		if all.Revision == 0 {
+			all.Revision = answer.Header.Revision
+		}
+		for _, of := range answer.Responses {
+			for _, kv := range of.GetResponseRange().Kvs {
+				all.Pairs = append(all.Pairs, ledger.Pair{
+					Key: strings.TrimPrefix(string(kv.Key), l.prefix), Value: kv.Value, Create: kv.CreateRevision, Mod: kv.ModRevision, Lease: kv.Lease,
+				})
+			}
+		}
 	}
-	return s, nil
+	return all.Sorted(), nil
+}
+
+// ranges returns the reads of some keys at a revision; 0: the present one.
+func (l *Ledger) ranges(keys []string, revision int64) (reads []clientv3.Op) {
+	for _, key := range keys {
+		options := []clientv3.OpOption{clientv3.WithRev(revision)}
+		if key == "" || strings.HasSuffix(key, "/") {
+			options = append(options, clientv3.WithPrefix())
+		}
+		reads = append(reads, clientv3.OpGet(l.prefix+key, options...))
+	}
+	return reads
 }
 
 // Commit implements fleet.Ledger. Its errors are also *TooLargeError, after which nothing has changed, and *UnreachableError.
@@ -224,21 +261,22 @@ func (l *Ledger) operations(t ledger.Transaction) (operations []clientv3.Op) {
 }
 
 // Wait implements fleet.Ledger.
-func (l *Ledger) Wait(ctx context.Context, after int64) error {
+func (l *Ledger) Wait(ctx context.Context, after int64, keys ...string) error {
 	timer := time.NewTimer(waitAtMost)
 	defer timer.Stop()
 	for {
 		l.lock.Lock()
-		newest, changed := l.newest, l.changed
+		newest, changed, due := l.newest, l.changed, l.touched(after, keys)
 		l.lock.Unlock()
 		switch {
 		case l.running.Err() != nil:
 			return ledger.ErrClosed
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case newest > after:
+		case due:
 			return nil
 		}
+		after = max(after, newest) // whose changes were looked at
 		select {
 		case <-changed:
 		case <-timer.C:
@@ -249,13 +287,29 @@ func (l *Ledger) Wait(ctx context.Context, after int64) error {
 	}
 }
 
-// watch keeps newest until the ledger ends.
+// touched reports whether a known revision after the given one has changed some keys, or may have. The lock is held.
+func (l *Ledger) touched(after int64, keys []string) bool {
+	if l.newest <= after || len(keys) == 0 || after < l.since {
+		return l.newest > after
+	}
+	for _, c := range slices.Backward(l.recent) {
+		if c.revision <= after {
+			return false
+		}
+		if ledger.Named(c.key, keys) {
+			return true
+		}
+	}
+	return false
+}
+
+// watch keeps newest and recent until the ledger ends.
 func (l *Ledger) watch() {
 	for after := l.newest; l.running.Err() == nil; {
 		l.follow(after)
 		if now, err := repeated(l.running, l, l.probe); err == nil {
 			after = now.Header.Revision
-			l.know(after)
+			l.know(after, nil)
 		}
 		// Also where a server has answered: it may refuse the watch alone.
 		timer := time.NewTimer(retryInterval)
@@ -272,15 +326,25 @@ func (l *Ledger) follow(after int64) {
 	defer cancel()
 	for r := range l.client.Watch(ctx, l.prefix, clientv3.WithPrefix(), clientv3.WithRev(after+1)) {
 		if last := len(r.Events) - 1; last >= 0 {
-			l.know(r.Events[last].Kv.ModRevision)
+			l.know(r.Events[last].Kv.ModRevision, r.Events)
 		}
 	}
 }
 
-// know wakes the waiting calls where a revision is not the one that was known.
-func (l *Ledger) know(revision int64) {
+// know wakes the waiting calls where a revision is not the one that was known. Without the changes that led there any key may have changed.
+func (l *Ledger) know(revision int64, changes []*clientv3.Event) {
 	l.lock.Lock()
 	defer l.lock.Unlock()
+	for _, e := range changes {
+		l.recent = append(l.recent, change{e.Kv.ModRevision, strings.TrimPrefix(string(e.Kv.Key), l.prefix)})
+	}
+	if more := len(l.recent) - mostRecent; more > mostRecent {
+		l.since = l.recent[more-1].revision
+		l.recent = slices.Delete(l.recent, 0, more)
+	}
+	if len(changes) == 0 {
+		l.since, l.recent = revision, nil
+	}
 	if l.newest != revision {
 		l.newest = revision
 		close(l.changed)

@@ -14,6 +14,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/go-vram/vram/fleet"
 	"github.com/go-vram/vram/fleet/internal/ledgertest"
@@ -270,4 +272,40 @@ func TestRenewals(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A wait for some keys passes by changes of others, and returns where the changes since its revision are not all known.
+func TestKnownChanges(t *testing.T) {
+	event := func(key string, revision int64) *clientv3.Event {
+		return &clientv3.Event{Kv: &mvccpb.KeyValue{Key: []byte("f/" + key), ModRevision: revision}}
+	}
+	l := &Ledger{prefix: "f/", newest: 10, since: 10, changed: make(chan struct{})}
+	l.know(12, []*clientv3.Event{event("a", 11), event("b/x", 12), event("c", 12)})
+	for _, c := range []struct {
+		after int64
+		keys  []string
+		due   bool
+	}{
+		{12, nil, false},
+		{11, nil, true},
+		{11, []string{"a"}, false},
+		{10, []string{"a"}, true},
+		{11, []string{"b"}, false},
+		{11, []string{"b/"}, true},
+		{11, []string{"b/x"}, true},
+		{12, []string{"b/"}, false},
+		{10, []string{"d"}, false},
+		{9, []string{"d"}, true},
+	} {
+		assert.Equal(t, c.due, l.touched(c.after, c.keys), "%+v", c)
+	}
+	l.know(13, nil)
+	assert.True(t, l.touched(12, []string{"d"}), "the watch has lost its place")
+	assert.False(t, l.touched(13, []string{"d"}))
+	for revision := range int64(4 * mostRecent) {
+		l.know(14+revision, []*clientv3.Event{event("a", 14+revision)})
+	}
+	assert.LessOrEqual(t, len(l.recent), 2*mostRecent)
+	assert.True(t, l.touched(13, []string{"d"}))
+	assert.False(t, l.touched(l.newest-mostRecent, []string{"d"}))
 }

@@ -15,10 +15,11 @@ type Pair struct {
 	Lease  int64  `json:"lease"`  // 0: none
 }
 
-// Snapshot is all pairs at one revision, in the order of their keys.
+// Snapshot is all pairs at one revision, in the order of their keys, or those of some keys.
 type Snapshot struct {
-	Revision int64  `json:"revision"`
-	Pairs    []Pair `json:"pairs"`
+	Revision int64    `json:"revision"`
+	Pairs    []Pair   `json:"pairs"`
+	Keys     []string `json:"-"` // that have their pairs here, as Named has them; none: all
 }
 
 // Compare is a condition of a transaction. Without Prefix the pair with that key has the revision Mod; 0: there is none. With Prefix no
@@ -41,6 +42,34 @@ type Transaction struct {
 	If     []Compare
 	Put    []Put
 	Delete []string // keys; one that has no pair is ignored
+}
+
+// Named reports whether a key is one of some: one that ends with a slash stands for all that begin with it. Without any it is.
+func Named(key string, keys []string) bool {
+	return len(keys) == 0 || slices.ContainsFunc(keys, func(of string) bool {
+		return key == of || strings.HasSuffix(of, "/") && strings.HasPrefix(key, of)
+	})
+}
+
+// Of returns the pairs of some keys, as Named has them.
+func (s Snapshot) Of(keys ...string) Snapshot {
+	if len(keys) == 0 {
+		return s
+	}
+	part := Snapshot{Revision: s.Revision, Keys: keys}
+	for _, key := range slices.Compact(slices.Sorted(slices.Values(keys))) {
+		for i, _ := s.search(key); i < len(s.Pairs) && Named(s.Pairs[i].Key, []string{key}); i++ {
+			part.Pairs = append(part.Pairs, s.Pairs[i])
+		}
+	}
+	return part.Sorted()
+}
+
+// Sorted returns the pairs in the order of their keys, each once.
+func (s Snapshot) Sorted() Snapshot {
+	slices.SortFunc(s.Pairs, func(x, y Pair) int { return cmp.Compare(x.Key, y.Key) })
+	s.Pairs = slices.CompactFunc(s.Pairs, func(x, y Pair) bool { return x.Key == y.Key })
+	return s
 }
 
 // Find returns the pair with a key.

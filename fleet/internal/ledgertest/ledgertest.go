@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -28,7 +29,7 @@ type Books func() fleet.Ledger
 func Run(t *testing.T, fresh func(t *testing.T) Books) {
 	t.Helper()
 	for name, test := range map[string]func(t *testing.T, open Books){
-		"transactions": transactions, "prefixes": prefixes, "leases": leases, "close": closes, "waits": waits, "snapshots": snapshots, "goroutines count": count,
+		"transactions": transactions, "prefixes": prefixes, "leases": leases, "close": closes, "waits": waits, "keys": keys, "snapshots": snapshots, "goroutines count": count,
 	} {
 		t.Run(name, func(t *testing.T) {
 			books := fresh(t)
@@ -202,6 +203,48 @@ func waits(t *testing.T, open Books) {
 		group.Go(change)
 		for read(t, b).Revision == before { // ends as soon as a wait has returned after the change
 			require.NoError(t, b.Wait(ctx, before), name)
+		}
+		group.Wait()
+	}
+}
+
+// A read of some keys has their pairs, also where they are more than a request can name, and a wait for them returns after each change.
+func keys(t *testing.T, open Books) {
+	t.Helper()
+	a, b := open(), open()
+	ctx := t.Context()
+	e := newLease(t, a)
+	var many []string
+	for _, key := range []string{"d/a", "d/ab", "h/a/x", "h/a/y", "h/ab/x", "i"} {
+		_, err := a.Commit(ctx, put(key, "1", e.ID()))
+		require.NoError(t, err)
+	}
+	for i := range 250 {
+		many = append(many, fmt.Sprint("none/", i))
+	}
+	few := []string{"i", "h/a/", "d/a", "h/a/x"}
+	s, err := b.Read(ctx, append(many, few...)...)
+	require.NoError(t, err)
+	all := read(t, b)
+	assert.Equal(t, all.Revision, s.Revision)
+	assert.Equal(t, []ledger.Pair{all.Pairs[0], all.Pairs[2], all.Pairs[3], all.Pairs[5]}, s.Pairs)
+	committed := func(change ledger.Transaction) func() error {
+		return func() error {
+			_, err := a.Commit(ctx, change)
+			return err
+		}
+	}
+	for i, change := range []func() error{committed(put("h/a/z", "2", 0)), committed(ledger.Transaction{Delete: []string{"d/a"}}), e.Close} {
+		before, err := b.Read(ctx, few...)
+		require.NoError(t, err)
+		_, err = a.Commit(ctx, put("other", fmt.Sprint(i), 0))
+		require.NoError(t, err)
+		var group sync.WaitGroup
+		group.Go(func() { assert.NoError(t, change()) })
+		for after := before; slices.EqualFunc(before.Pairs, after.Pairs, func(x, y ledger.Pair) bool { return x.Key == y.Key }); { // ends as soon as a wait has returned after the change
+			require.NoError(t, b.Wait(ctx, after.Revision, few...), "change %d", i)
+			after, err = b.Read(ctx, few...)
+			require.NoError(t, err)
 		}
 		group.Wait()
 	}
