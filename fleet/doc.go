@@ -44,6 +44,21 @@
 //     never the ledger.
 //   - A device without an owner (Plain) is counted, and enforced by the limit that its user obeys.
 //
+// # Sizes
+//
+// An owner reads the keys of its device alone, and a granted gang its own. So the messages of a gang, and of a member that joins or leaves, do
+// not rise with the members: a gang of N devices takes 2N+3 transactions from its request to its end, and about 4N reads. Three things rise:
+//
+//   - A gang that waits reads all devices, gangs and holds, and plans, after each change of these: with 10,000 devices 0.9 MB and 20 ms of its
+//     processor. So G gangs that are requested at once take up to the square of G such reads, and as many transactions that come too late:
+//     with 10,000 devices 32 gangs are granted after 590 reads, with 247 MB and 5 s of processors together.
+//   - The ledger sends each change to each member: with 1,000 members 10,000 messages for a gang of four.
+//   - Each owner looks at its keys once a second: 10,000 reads a second for as many devices, and four renewals of each lease in its life.
+//
+// By simulation of package core a fleet of 10,000 devices of 1,000 members works, for some gangs a second. It ends at the transactions and
+// reads that a second of the ledger serves, and where tens of gangs wait whose devices change all the time. A gang has at most 64 wants
+// (core.MostWants), since all of it is one transaction.
+//
 // # Failures
 //
 // Processes stop, crash and come back at any moment. Messages to the ledger are lost, late, doubled and overtake each other. Clocks differ:

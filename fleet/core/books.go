@@ -140,11 +140,16 @@ func decode(p ledger.Pair) any {
 
 // Device returns the device of that name; nil: there is none.
 func (b *Books) Device(name string) *Device {
-	i, found := slices.BinarySearchFunc(b.Devices, name, func(d *Device, name string) int { return cmp.Compare(d.Name, name) })
+	i, found := b.number(name)
 	if !found {
 		return nil
 	}
 	return b.Devices[i]
+}
+
+// number returns where a device is in Devices.
+func (b *Books) number(name string) (int, bool) {
+	return slices.BinarySearchFunc(b.Devices, name, func(d *Device, name string) int { return cmp.Compare(d.Name, name) })
 }
 
 // Gang returns the gang with that ticket; nil: there is none.

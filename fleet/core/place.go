@@ -19,11 +19,12 @@ func (b *Books) Place(bytes int64, tenant string) (d *Device, now bool) {
 		draw              uint64
 	}
 	var options []option
-	for _, d := range b.Devices {
+	rooms, _ := b.room()
+	for i, d := range b.Devices {
 		if bytes > d.OfferBytes {
 			continue
 		}
-		free := b.FreeBytes(d)
+		free := rooms[i]
 		load, known := b.Loads[d.Name]
 		if known {
 			free = min(free, load.FreeBytes)

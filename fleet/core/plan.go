@@ -88,7 +88,13 @@ const mostPassed = 60
 // room returns the free bytes and the offer of each device. A plan takes bytes from the first.
 func (b *Books) room() (free, whole []int64) {
 	for _, d := range b.Devices {
-		free, whole = append(free, b.FreeBytes(d)), append(whole, d.OfferBytes)
+		whole = append(whole, d.OfferBytes)
+	}
+	free = slices.Clone(whole)
+	for _, h := range b.Holds {
+		if i, found := b.number(h.Device); found && h.Incarnation == b.Devices[i].Incarnation {
+			free[i] -= h.Bytes
+		}
 	}
 	return free, whole
 }
@@ -187,25 +193,32 @@ func (a *assignment) place(want int) bool {
 	return false
 }
 
-// choice returns the devices that fit a want, the best first by the gang's policy.
+// choice returns the devices that fit a want, the best first by the gang's policy: at most one for each want of the gang, since the
+// others have fewer, and so one of these is free.
 func (a *assignment) choice(want int) (fit []int) {
 	onHost := map[string]int{} // wants that have a device there
-	for i, d := range a.books.Devices {
-		if a.user[i] >= 0 {
-			onHost[d.Host]++
-		}
-		if a.gang.fits(a.gang.Wants[want], d, a.free[i]) {
-			fit = append(fit, i)
+	for i, user := range a.user {
+		if user >= 0 {
+			onHost[a.books.Devices[i].Host]++
 		}
 	}
-	slices.SortStableFunc(fit, func(x, y int) int {
+	order := func(x, y int) int {
 		host := cmp.Compare(onHost[a.books.Devices[x].Host], onHost[a.books.Devices[y].Host])
 		free := cmp.Compare(a.free[x], a.free[y])
 		if a.gang.Policy == Pack {
-			return cmp.Or(-host, free)
+			return cmp.Or(-host, free, cmp.Compare(x, y))
 		}
-		return cmp.Or(host, -free)
-	})
+		return cmp.Or(host, -free, cmp.Compare(x, y))
+	}
+	most := len(a.gang.Wants)
+	for i, d := range a.books.Devices {
+		if !a.gang.fits(a.gang.Wants[want], d, a.free[i]) || len(fit) == most && order(fit[most-1], i) < 0 {
+			continue
+		}
+		at, _ := slices.BinarySearchFunc(fit, i, order)
+		fit = slices.Insert(fit, at, i)
+		fit = fit[:min(len(fit), most)]
+	}
 	return fit
 }
 

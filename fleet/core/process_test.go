@@ -19,7 +19,7 @@ func (p *process) start() {
 	p.newLease()
 	if p.capacity > 0 {
 		p.lent, p.fence = map[string]Hold{}, 0
-		p.owner = NewOwner(Device{Name: p.name, Host: "h" + p.name[1:], OfferBytes: p.capacity, Labels: map[string]string{"kind": string('a' + rune(p.name[1]-'0')%2)}}, p.lease)
+		p.owner = NewOwner(Device{Name: p.name, Host: p.host, OfferBytes: p.capacity, Labels: map[string]string{"kind": string('a' + rune(p.name[1]-'0')%2)}}, p.lease)
 	} else {
 		p.requester = nil
 		w.in(time.Duration(w.rng.IntN(500))*time.Millisecond, p, p.request)
@@ -53,6 +53,9 @@ func (p *process) keepAlive() {
 // trouble pauses or crashes the process now and then.
 func (p *process) trouble() {
 	w := p.w
+	if w.watched != nil {
+		return
+	}
 	w.in(time.Duration(w.rng.IntN(2000))*time.Millisecond, p, func() {
 		switch {
 		case w.fault(p.name+" crashes", 25):
@@ -79,6 +82,9 @@ func (p *process) trouble() {
 // poll reads the ledger after a while, and again if no answer comes.
 func (p *process) poll(after time.Duration) {
 	p.timer++
+	if p.w.watched != nil && p.timer > 1 {
+		return
+	}
 	mine := p.timer
 	p.w.in(after, p, func() {
 		if p.timer == mine {
@@ -90,6 +96,10 @@ func (p *process) poll(after time.Duration) {
 
 func (p *process) read() {
 	w, keys := p.w, p.keys()
+	p.watches = nil
+	if w.watched != nil && keys == nil && !w.watched.all {
+		return // a requester without a request
+	}
 	w.send(nil, func() {
 		s := w.current().Of(keys...)
 		w.send(p, func() { p.look(s) })
@@ -99,6 +109,8 @@ func (p *process) read() {
 // keys returns the keys that the process reads.
 func (p *process) keys() []string {
 	switch {
+	case p.w.watched.whole():
+		return nil
 	case p.owner != nil:
 		return p.owner.Keys()
 	case p.requester != nil:
@@ -110,6 +122,7 @@ func (p *process) keys() []string {
 // look gives a snapshot to the core.
 func (p *process) look(s ledger.Snapshot) {
 	p.poll(time.Duration(50+p.w.rng.IntN(200)) * time.Millisecond)
+	defer p.w.watched.look(p, s)()
 	books := p.reader.Read(s)
 	if p.w.mutated == skipFences {
 		books.Revision = max(books.Revision, p.newest)
@@ -131,6 +144,7 @@ func (p *process) commit(t *ledger.Transaction) {
 		return
 	}
 	w, arrived, answered := p.w, false, false
+	p.watches = nil
 	w.send(nil, func() {
 		err := w.commit(*t, arrived)
 		arrived = true
@@ -188,8 +202,6 @@ func (p *process) request() {
 	if w.calm {
 		return
 	}
-	p.newLease()
-	p.ticket = fmt.Sprintf("t%d", w.last)
 	r := Request{Policy: []Policy{Pack, Spread}[w.rng.IntN(2)], Priority: w.rng.IntN(3) / 2}
 	for i := range 1 + w.rng.IntN(3) {
 		want := Want{Bytes: int64(1 + w.rng.IntN(6))}
@@ -201,8 +213,15 @@ func (p *process) request() {
 		}
 		r.Wants = append(r.Wants, want)
 	}
-	p.requester = NewRequester(p.ticket, p.lease, r, Settings{ReadyAfter: time.Second, AvoidFor: 4 * time.Second})
 	p.until = w.now + time.Duration(w.rng.IntN(30))*time.Second // it gives up, unless all is calm
+	p.ask(r)
+}
+
+// ask begins a request.
+func (p *process) ask(r Request) {
+	p.newLease()
+	p.ticket = fmt.Sprintf("t%d", p.w.last)
+	p.requester = NewRequester(p.ticket, p.lease, r, Settings{ReadyAfter: time.Second, AvoidFor: 4 * time.Second})
 	p.read()
 }
 
@@ -247,8 +266,6 @@ func (p *process) over(why string) {
 }
 
 func (w *world) checkCommit(t ledger.Transaction, planned *ledger.Snapshot) {
-	reader := Reader{}
-	b := reader.Read(w.books)
 	grants := false
 	for _, put := range t.Put {
 		grants = grants || len(put.Key) > len(holdPrefix) && put.Key[:len(holdPrefix)] == holdPrefix
@@ -256,6 +273,8 @@ func (w *world) checkCommit(t ledger.Transaction, planned *ledger.Snapshot) {
 	if !grants {
 		return
 	}
+	reader := Reader{}
+	b := reader.Read(w.books)
 	for _, d := range b.Devices {
 		if free := b.FreeBytes(d); free < 0 && slices.ContainsFunc(t.Put, func(p ledger.Put) bool { return p.Key[:min(len(p.Key), len(holdPrefix+d.Name))] == holdPrefix+d.Name }) {
 			w.broken("promised", "%s offers %d and promised %d more", d.Name, d.OfferBytes, -free)

@@ -15,8 +15,9 @@ import (
 const (
 	// MostName bounds names, tickets and labels in bytes: a key stays short.
 	MostName = 128
-	// MostWants bounds the wants of a gang: a transaction of etcd has at most 128 operations.
-	MostWants = 32
+	// MostWants bounds the wants of a gang: a transaction of etcd has at most 128 operations, and a grant compares and writes each want, up
+	// to mostPassed other gangs, and two pairs more.
+	MostWants = 64
 	// MostRequestBytes bounds the record of a request, most of which is labels: a transaction of etcd has at most 1.5 MiB, and writes up
 	// to mostPassed+1 of them.
 	MostRequestBytes = 16 << 10

@@ -42,6 +42,7 @@ type world struct {
 	breach   *breach
 	verbose  bool
 	log      []string
+	watched  *watched // processes wait for changes; nil: they look now and then
 }
 
 type lease struct {
@@ -96,6 +97,7 @@ func (a *agenda) Pop() any {
 type process struct {
 	w           *world
 	name        string
+	host        string // of its device
 	life        int
 	dead        bool
 	pausedUntil time.Duration
@@ -104,6 +106,7 @@ type process struct {
 	reader      Reader
 	timer       int // the newest poll; older ones are dropped
 	newest      int64
+	watches     []string // keys whose change it waits for; nil: it is about to look
 
 	owner *Owner
 	memory
@@ -125,7 +128,7 @@ func newWorld(seed uint64, m mutation) *world {
 		history: map[int64]ledger.Snapshot{}, leases: map[int64]*lease{}, passes: map[string]int{}, reserved: map[string]int64{}, granted: map[string]int{},
 	}
 	for i := range 2 + w.rng.IntN(3) {
-		w.procs = append(w.procs, &process{w: w, name: fmt.Sprintf("d%d", i), memory: memory{capacity: int64(4 + w.rng.IntN(8))}})
+		w.procs = append(w.procs, &process{w: w, name: fmt.Sprintf("d%d", i), host: fmt.Sprintf("h%d", i), memory: memory{capacity: int64(4 + w.rng.IntN(8))}})
 	}
 	w.busy = w.rng.IntN(2) == 0
 	requesters := 2 + w.rng.IntN(5)
@@ -269,12 +272,15 @@ func (w *world) live(id int64) bool {
 func (w *world) end(id int64) {
 	if l := w.leases[id]; l != nil && w.mutated != skipExpiry {
 		l.ended = true
+		w.watched.expire(w)
 	}
 }
 
 // current returns the newest state, without pairs of ended leases.
 func (w *world) current() ledger.Snapshot {
-	w.record(w.books.Expire(w.live))
+	if w.watched == nil { // else they are gone already
+		w.record(w.books.Expire(w.live))
+	}
 	return w.books
 }
 
@@ -282,7 +288,11 @@ func (w *world) record(s ledger.Snapshot) {
 	if s.Revision == w.books.Revision {
 		return
 	}
+	w.watched.wake(w, w.books, s)
 	w.books = s
+	if w.watched != nil {
+		return
+	}
 	w.history[s.Revision] = s
 	delete(w.history, s.Revision-5000)
 	for id, l := range w.leases { // of lives that are over
@@ -306,6 +316,7 @@ func (w *world) commit(t ledger.Transaction, again bool) error {
 	}
 	after, err := before.Apply(t, w.live)
 	if err != nil {
+		w.watched.refused()
 		return err
 	}
 	w.record(after)
