@@ -15,6 +15,9 @@
 // where the first is damaged. The newest files are kept; a process that was stopped for longer, and links a number that was already
 // deleted, sees that the file before is not the one that it has read, and reports that it does not know the outcome.
 //
+// Processes look for the next number: each ten milliseconds for a second after a revision, then each 100 to 150, when they look for leases that
+// have ended. So a quiet ledger takes less than half a percent of a processor for each process, and its first change is seen that much later.
+//
 // Nothing is forced to the disk: pairs are bound to leases, and no lease outlives the host. After a power failure a damaged file without
 // a living lease begins empty books, at its number. With a living lease it is a *CorruptError.
 package directory

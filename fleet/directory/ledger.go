@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -27,8 +28,12 @@ var ErrUnsupported = errors.New("directory: the ledger of one host needs Linux")
 const (
 	// lookInterval is how often a wait looks for the next revision: one system call.
 	lookInterval = 10 * time.Millisecond
-	// probeInterval is how often a wait looks for leases that have ended: a few system calls for each lease.
-	probeInterval = 150 * time.Millisecond
+	// busyTime is how long after a revision a wait looks that often. In a quiet ledger it looks when it probes: a process that wakes a hundred
+	// times a second takes a percent of a processor.
+	busyTime = time.Second
+	// probeInterval is how often a wait looks for leases that have ended: three system calls for each lease; in a quiet ledger up to half as
+	// rarely.
+	probeInterval = 100 * time.Millisecond
 	// waitAtMost is when a wait returns at the latest.
 	waitAtMost = time.Second
 	// oldAfter is the age of a temporary file whose writer has died. A writer that still lives tries again.
@@ -46,6 +51,8 @@ type Ledger struct {
 	closed chan struct{}
 	over   bool
 	leases map[*lease]bool
+	last   ledger.Snapshot // that was read
+	moved  time.Time       // when a new revision was last read
 }
 
 var _ fleet.Ledger = (*Ledger)(nil)
@@ -112,7 +119,17 @@ func (l *Ledger) Read(ctx context.Context, keys ...string) (ledger.Snapshot, err
 	return s.Of(keys...), err
 }
 
-func (l *Ledger) read(ctx context.Context) (ledger.Snapshot, error) {
+func (l *Ledger) read(ctx context.Context) (s ledger.Snapshot, err error) {
+	defer func() {
+		if err == nil {
+			l.lock.Lock()
+			defer l.lock.Unlock()
+			if s.Revision != l.last.Revision {
+				l.moved = time.Now()
+			}
+			l.last = s
+		}
+	}()
 	for {
 		if err := l.ended(ctx); err != nil {
 			return ledger.Snapshot{}, err
@@ -181,23 +198,44 @@ func (l *Ledger) Wait(ctx context.Context, after int64, _ ...string) error {
 		if err := l.ended(ctx); err != nil {
 			return err
 		}
+		l.at("look")
 		now := time.Now()
 		if l.exists(after+1) || now.Sub(begin) >= waitAtMost {
 			return nil
 		}
+		last, quiet := l.known()
 		if now.Sub(probed) >= probeInterval {
 			probed = now
-			if s, err := l.read(ctx); err != nil || s.Revision > after {
-				return err
+			if last.Revision != after || l.suspects(last) {
+				if s, err := l.read(ctx); err != nil || s.Revision > after {
+					return err
+				}
 			}
 		}
-		looks.Reset(lookInterval/2 + rand.N(lookInterval)) //nolint:gosec // so that processes do not look at the same time
+		next := lookInterval/2 + rand.N(lookInterval) //nolint:gosec // so that processes do not look at the same time
+		if quiet {
+			next = probeInterval + rand.N(probeInterval/2) //nolint:gosec // likewise
+		}
+		looks.Reset(next)
 		select {
 		case <-looks.C:
 		case <-ctx.Done():
 		case <-l.closed:
 		}
 	}
+}
+
+// known returns the last snapshot that was read, and whether no new revision was read for busyTime.
+func (l *Ledger) known() (last ledger.Snapshot, quiet bool) {
+	l.lock.Lock()
+	defer l.lock.Unlock()
+	return l.last, time.Since(l.moved) > busyTime
+}
+
+// suspects reports whether there may be a revision after a snapshot's that has no file yet, or none any more: where a lease has ended, and
+// where so many transactions came that the file of this one is gone.
+func (l *Ledger) suspects(s ledger.Snapshot) bool {
+	return s.Revision > 0 && !l.exists(s.Revision) || slices.ContainsFunc(s.Leases(), func(id int64) bool { return !l.lives(id) })
 }
 
 // Close implements fleet.Ledger.

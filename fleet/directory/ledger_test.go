@@ -3,11 +3,13 @@
 package directory
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -193,6 +195,48 @@ func TestAStoppedTransaction(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A wait looks often for a second after a revision, then rarely, and finds the end of a lease and many revisions nevertheless.
+func TestAQuietLedgerIsLookedAtRarely(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path := t.TempDir()
+		l, other := open(t, path), open(t, path)
+		e := newLease(t, other)
+		at, err := l.Commit(t.Context(), put("k", "1", e.ID()))
+		require.NoError(t, err)
+		_, err = l.Read(t.Context())
+		require.NoError(t, err)
+		looks := 0
+		l.at = func(string) { looks++ }
+		wait := func(most time.Duration) (took time.Duration) {
+			ctx, cancel := context.WithTimeout(t.Context(), most)
+			defer cancel()
+			begin := time.Now()
+			for err := error(nil); ctx.Err() == nil && !l.exists(at+1); {
+				if err = l.Wait(ctx, at); ctx.Err() == nil {
+					require.NoError(t, err)
+				}
+			}
+			return time.Since(begin)
+		}
+		wait(time.Second)
+		assert.Greater(t, looks, 50)
+		looks = 0
+		wait(10 * time.Second)
+		assert.LessOrEqual(t, looks, 10*(int(time.Second/probeInterval)+1))
+		require.NoError(t, e.Close())
+		assert.LessOrEqual(t, wait(time.Minute), 200*time.Millisecond)
+		s, err := l.Read(t.Context())
+		require.NoError(t, err)
+		for i := range 2 * keptRevisions {
+			_, err = other.Commit(t.Context(), put("n", fmt.Sprint(i), 0))
+			require.NoError(t, err)
+		}
+		begin := time.Now()
+		require.NoError(t, l.Wait(t.Context(), s.Revision))
+		assert.LessOrEqual(t, time.Since(begin), 200*time.Millisecond, "its file is gone")
+	})
 }
 
 // Network file systems are known by their numbers.
