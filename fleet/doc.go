@@ -38,7 +38,7 @@
 // # Not promised
 //
 //   - Memory that requests have drawn stays with their buffers until these are freed: no process can free another's. The device
-//     offers it again then.
+//     offers it again then: within 50 milliseconds if that is less than ten seconds after the gang's end, else within a second.
 //   - Nothing is preempted: a gang of high priority waits for the memory that others hold.
 //   - A stopped process (SIGSTOP) lives: on one host it keeps its memory, and its turn. It stops nobody who wants other devices, and
 //     never the ledger.

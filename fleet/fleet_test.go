@@ -184,8 +184,12 @@ func TestMemoryInUseIsNotOffered(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, small.Release())
 		until(t, l, "the drawn memory is not offered", func(s fleet.Status) bool { return s.Devices[0].OfferBytes <= 2*mib })
+		<-time.After(3 * time.Second) // virtual: the ledger is quiet
+		freed := time.Now()
 		require.NoError(t, buffer.Free())
 		require.NoError(t, inUse.Free())
+		until(t, l, "the drawn memory is offered again", func(s fleet.Status) bool { return s.Devices[0].OfferBytes == 64*mib })
+		assert.LessOrEqual(t, time.Since(freed), 300*time.Millisecond)
 		grant, err := m.Reserve(ctx, fleet.Request{Wants: []fleet.Want{{Bytes: 64 * mib}}})
 		require.NoError(t, err)
 		require.NoError(t, grant.Release())

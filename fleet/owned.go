@@ -15,6 +15,13 @@ import (
 // transaction.
 const reportInterval = time.Second
 
+// For drainTime after a gang has ended an owner reads the figures each drainInterval: memory that the gang has drawn comes back when its buffers
+// are freed. A free makes no event for that: it is on the hot path of the allocator.
+const (
+	drainInterval = 50 * time.Millisecond
+	drainTime     = 10 * time.Second
+)
+
 // errTaken reports that another process has a device of the name.
 var errTaken = errors.New("fleet: a living process has a device of this name")
 
@@ -61,6 +68,7 @@ func (o *owned) live(ctx context.Context, lease Lease) {
 	owner := core.NewOwner(record, lease.ID())
 	owner.Offer(usable, load)
 	var reader core.Reader
+	var released time.Time // when a gang has ended
 	for reported := time.Now(); ctx.Err() == nil && !over(lease); {
 		s, err := o.member.ledger.Read(ctx, owner.Keys()...)
 		if err != nil {
@@ -68,9 +76,10 @@ func (o *owned) live(ctx context.Context, lease Lease) {
 			pause(ctx, err)
 			continue
 		}
-		if time.Since(reported) >= reportInterval {
+		if time.Since(reported) >= intervalAfter(released) {
 			reported = time.Now()
-			owner.Offer(o.figures(owner.HeldBytes())) //nolint:contextcheck // likewise
+			usable, load = o.figures(owner.HeldBytes()) //nolint:contextcheck // likewise
+			owner.Offer(usable, load)
 		}
 		books := reader.Read(s)
 		step := owner.Step(books)
@@ -78,6 +87,9 @@ func (o *owned) live(ctx context.Context, lease Lease) {
 			return
 		}
 		o.carryOut(ctx, owner, step)
+		if len(step.Release) > 0 {
+			released = time.Now()
+		}
 		if len(step.Reserve) > 0 {
 			step = owner.Step(books)
 		}
@@ -92,12 +104,50 @@ func (o *owned) live(ctx context.Context, lease Lease) {
 			}
 		default:
 			o.join()
-			err = waitFor(ctx, o.member.ledger, s, reportInterval)
+			err = o.rest(ctx, s, intervalAfter(released), func() bool {
+				now, _ := o.figures(owner.HeldBytes()) //nolint:contextcheck // likewise
+				return now != usable
+			})
 		}
 		if err != nil {
 			pause(ctx, err)
 		}
 	}
+}
+
+// intervalAfter returns how often an owner reads the figures after a gang has ended.
+func intervalAfter(released time.Time) time.Duration {
+	if time.Since(released) < drainTime {
+		return drainInterval
+	}
+	return reportInterval
+}
+
+// rest waits for a change of the pairs of a snapshot, at most for reportInterval. In each shorter interval it asks whether the figures have changed,
+// which ends it, too.
+func (o *owned) rest(ctx context.Context, s ledger.Snapshot, interval time.Duration, changed func() bool) error {
+	timed, cancel := context.WithTimeout(ctx, reportInterval)
+	var asks sync.WaitGroup
+	defer asks.Wait()
+	defer cancel()
+	if interval < reportInterval {
+		asks.Go(func() {
+			for ticks := time.Tick(interval); ; {
+				select {
+				case <-ticks:
+				case <-timed.Done():
+					return
+				}
+				if changed() {
+					cancel()
+				}
+			}
+		})
+	}
+	if err := o.member.ledger.Wait(timed, s.Revision, s.Keys...); ctx.Err() != nil || timed.Err() == nil {
+		return err
+	}
+	return nil
 }
 
 // over reports whether a lease has ended, as far as is known.
