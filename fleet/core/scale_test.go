@@ -23,7 +23,7 @@ type watched struct {
 	work
 }
 
-// work is what a part of a play has cost.
+// work counts the cost of a part of a play.
 type work struct {
 	revisions, conflicts, written, writtenBytes int           // transactions and ends of leases; pairs that they put or deleted
 	reads, read, readBytes                      int           // requests, with their pairs

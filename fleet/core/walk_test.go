@@ -62,7 +62,7 @@ const (
 	over // a requester that has its end
 )
 
-// mind is what a process knows and has.
+// mind is the knowledge of a process, and its memory.
 type mind struct {
 	owner     Owner
 	lent      []Hold // the reservations of its device
