@@ -4,8 +4,6 @@ import (
 	gorgonia "gorgonia.org/tensor"
 
 	"github.com/go-vram/vram/compute/tensor"
-	"github.com/go-vram/vram/compute/tensor/layout"
-	"github.com/go-vram/vram/cuda"
 )
 
 // Float is the types of Go that the element types have on the host.
@@ -56,13 +54,4 @@ func own(t gorgonia.Tensor) (*tensor.Tensor, error) {
 		return e.operand(t)
 	}
 	return nil, ErrForeign
-}
-
-// over returns so many elements of a buffer, from an offset on.
-func over(c *cuda.Context, b cuda.Buffer, of tensor.Type, offset, count int) (*tensor.Tensor, error) {
-	l, err := layout.New([]int{count}, []int{1}, offset)
-	if err != nil {
-		return nil, err
-	}
-	return tensor.Over(c, b, of, l)
 }

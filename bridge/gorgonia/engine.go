@@ -1,6 +1,7 @@
 package gorgonia
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 
@@ -17,7 +18,7 @@ import (
 type Engine struct {
 	context *cuda.Context
 	ops     ops.Ops
-	scopes  []*tensor.Scope // the innermost last; none after Close
+	scopes  []*tensor.Scope // the innermost last; only the ended outermost one after Close
 	blocks  blocks
 	failed  error // of Memclr, which cannot return it
 }
@@ -26,11 +27,8 @@ type Engine struct {
 // the engine. The caller closes it, and keeps the operations open until then. Errors: tensor.ErrNotOpen, tensor.ErrScopeEnded.
 func New(at tensor.Context, o ops.Ops) (*Engine, error) {
 	c, err := tensor.ContextOf(at)
-	if err != nil {
-		return nil, failed("New", err)
-	}
-	s, err := tensor.NewScope(at)
-	if err != nil {
+	s, other := tensor.NewScope(at)
+	if err = cmp.Or(err, other); err != nil {
 		return nil, failed("New", err)
 	}
 	return &Engine{context: c, ops: o, scopes: []*tensor.Scope{s}, blocks: nil, failed: nil}, nil
@@ -43,18 +41,14 @@ func (e *Engine) Close() error {
 	for _, s := range slices.Backward(e.scopes) {
 		err = errors.Join(err, s.Close())
 	}
-	e.scopes, e.blocks = nil, nil
+	e.scopes, e.blocks = e.scopes[:min(len(e.scopes), 1)], nil
 	return failed("Close", errors.Join(err, e.cleared()))
 }
 
 // Scoped runs f, and frees the memory that was allocated in it when f returns or panics, unless Keep was called for it. It
 // joins the errors of f, of the frees, and of Memclr. Errors: tensor.ErrScopeEnded after Close.
 func (e *Engine) Scoped(f func() error) (err error) {
-	around, err := e.scope()
-	if err != nil {
-		return failed("Scoped", err)
-	}
-	s, err := tensor.NewScope(around)
+	s, err := tensor.NewScope(e.scope())
 	if err != nil {
 		return failed("Scoped", err)
 	}
@@ -74,10 +68,6 @@ func (e *Engine) Scoped(f func() error) (err error) {
 // Keep moves the memory of tensors from the innermost scope to the one around it. In the outermost scope memory lives until
 // Close. Memory of another scope stays where it is. Errors: *Error with ErrForeign; then none is moved.
 func (e *Engine) Keep(all ...gorgonia.Tensor) error {
-	s, err := e.scope()
-	if err != nil {
-		return failed("Keep", err)
-	}
 	owners := make([]*tensor.Tensor, 0, len(all))
 	for _, t := range all {
 		if t != nil && t.MemSize() == 0 {
@@ -92,7 +82,7 @@ func (e *Engine) Keep(all ...gorgonia.Tensor) error {
 	if len(e.scopes) == 1 {
 		return nil
 	}
-	return failed("Keep", s.Keep(owners...))
+	return failed("Keep", e.scope().Keep(owners...))
 }
 
 // New returns a tensor of zeros. tensor.New with WithEngine does, too, and panics with this error. Errors: *Error with ErrType,
@@ -106,12 +96,12 @@ func (e *Engine) New(of gorgonia.Dtype, shape ...int) (*gorgonia.Dense, error) {
 	return d, failed("New", err)
 }
 
-// scope returns the innermost scope. Errors: tensor.ErrScopeEnded.
-func (e *Engine) scope() (*tensor.Scope, error) {
+// scope returns the innermost scope, which has ended after Close.
+func (e *Engine) scope() *tensor.Scope {
 	if len(e.scopes) == 0 {
-		return nil, tensor.ErrScopeEnded
+		return nil // of an Engine that New has not made
 	}
-	return e.scopes[len(e.scopes)-1], nil
+	return e.scopes[len(e.scopes)-1]
 }
 
 // cleared returns the errors of Memclr once.
@@ -132,9 +122,13 @@ func typeOf(of gorgonia.Dtype) (tensor.Type, error) {
 	return 0, ErrType
 }
 
-// dense makes a tensor of gorgonia.org/tensor over one of this module, whose owner it is and which it frees after an error. One
-// without elements has no memory, and is freed at once: its scope would keep it without a use.
-func (e *Engine) dense(t *tensor.Tensor) (*gorgonia.Dense, error) {
+// made has f make a tensor in the innermost scope, and makes one of gorgonia.org/tensor over it. After an error it is freed. One without
+// elements has no memory, and is freed at once: its scope would keep it without a use.
+func (e *Engine) made(f func(at tensor.Context) (*tensor.Tensor, error)) (*gorgonia.Dense, error) {
+	t, err := f(e.scope())
+	if err != nil {
+		return nil, err
+	}
 	of := gorgonia.Float32
 	if t.Type() == tensor.Float64 {
 		of = gorgonia.Float64
@@ -159,10 +153,6 @@ func (e *Engine) operand(t gorgonia.Tensor) (*tensor.Tensor, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := e.scope()
-	if err != nil {
-		return nil, err
-	}
 	if d.Engine() != gorgonia.Engine(e) {
 		return nil, ErrForeign
 	}
@@ -173,26 +163,20 @@ func (e *Engine) operand(t gorgonia.Tensor) (*tensor.Tensor, error) {
 		}
 		return empty, err
 	}
-	b, err := e.block(d)
+	buffer, begin, err := e.part(d, of)
 	if err != nil {
 		return nil, err
 	}
-	size := uintptr(of.Size())
-	offset := d.Uintptr() - b.first
-	if offset%size != 0 || len(d.Strides()) != d.Dims() {
-		return nil, ErrLayout
+	strides := d.Strides()
+	if d.Shape().IsVectorLike() && len(strides) < d.Dims() { // in column-major order it has one stride, or none
+		strides = slices.Repeat(append(slices.Clone(strides), 1)[:1], d.Dims())
 	}
-	l, err := layout.New(d.Shape(), d.Strides(), int(offset/size))
+	l, err := layout.New(d.Shape(), strides, begin)
 	if err != nil {
 		return nil, errors.Join(ErrLayout, err)
 	}
-	first, end := l.Bounds()
-	if first < int(offset/size) || end > int((offset+d.MemSize())/size) {
+	if first, end := l.Bounds(); first < begin || end > begin+int(d.MemSize())/of.Size() {
 		return nil, ErrLayout
 	}
-	buffer, err := b.owner.Buffer()
-	if err != nil {
-		return nil, err
-	}
-	return tensor.Over(s, buffer, of, l)
+	return tensor.Over(e.scope(), buffer, of, l)
 }

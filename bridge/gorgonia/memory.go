@@ -8,6 +8,7 @@ import (
 	gorgonia "gorgonia.org/tensor"
 
 	"github.com/go-vram/vram/compute/tensor"
+	"github.com/go-vram/vram/compute/tensor/layout"
 	"github.com/go-vram/vram/cuda"
 )
 
@@ -77,14 +78,10 @@ func (e *Engine) NonStdAlloc() {}
 // Alloc allocates memory in the innermost scope, and submits a fill with zeros. The Memory is a cuda.Buffer. Errors: *Error with
 // an error of the allocation, such as vram.ErrOutOfMemory.
 func (e *Engine) Alloc(bytes int64) (gorgonia.Memory, error) {
-	s, err := e.scope()
-	if err != nil {
-		return nil, failed("Alloc", err)
-	}
 	if bytes == 0 {
 		return cuda.Buffer{}, nil
 	}
-	t, err := tensor.Zeros(s, tensor.Uint8, int(bytes))
+	t, err := tensor.Zeros(e.scope(), tensor.Uint8, int(bytes))
 	if err != nil {
 		return nil, failed("Alloc", err)
 	}
@@ -112,21 +109,40 @@ func (e *Engine) Free(m gorgonia.Memory, _ int64) error {
 	return failed("Free", b.owner.Free(), m)
 }
 
-// view returns memory as a tensor of one dimension.
-func (e *Engine) view(m gorgonia.Memory, of tensor.Type) (*tensor.Tensor, error) {
+// part returns the buffer that contains memory, and the element of it at which the memory begins. Errors: ErrForeign, ErrLayout.
+func (e *Engine) part(m gorgonia.Memory, of tensor.Type) (cuda.Buffer, int, error) {
 	b, err := e.block(m)
 	if err != nil {
-		return nil, err
+		return cuda.Buffer{}, 0, err
 	}
 	offset, size := m.Uintptr()-b.first, uintptr(of.Size())
 	if offset%size != 0 || m.MemSize()%size != 0 {
-		return nil, ErrLayout
+		return cuda.Buffer{}, 0, ErrLayout
 	}
 	buffer, err := b.owner.Buffer()
+	return buffer, int(offset / size), err
+}
+
+// view returns memory as a tensor of one dimension.
+func (e *Engine) view(m gorgonia.Memory, of tensor.Type) (*tensor.Tensor, error) {
+	buffer, begin, err := e.part(m, of)
 	if err != nil {
 		return nil, err
 	}
-	return over(e.context, buffer, of, int(offset/size), int(m.MemSize()/size))
+	l, err := layout.New([]int{int(m.MemSize()) / of.Size()}, []int{1}, begin)
+	if err != nil {
+		return nil, err
+	}
+	return tensor.Over(e.context, buffer, of, l)
+}
+
+// fill submits a fill of memory.
+func fill[T float32 | float64 | uint8](e *Engine, m gorgonia.Memory, of tensor.Type, value T) error {
+	t, err := e.view(m, of)
+	if err != nil {
+		return err
+	}
+	return tensor.Fill(e.context, t, value)
 }
 
 // Memset submits a fill of memory with a float32 or a float64. Errors: *Error with ErrType, ErrLayout, ErrForeign.
@@ -134,58 +150,41 @@ func (e *Engine) Memset(m gorgonia.Memory, value any) error {
 	if m != nil && m.MemSize() == 0 {
 		return nil
 	}
-	var t *tensor.Tensor
-	var err error
+	err := ErrType
 	switch value := value.(type) {
 	case float32:
-		if t, err = e.view(m, tensor.Float32); err == nil {
-			err = tensor.Fill(e.context, t, value)
-		}
+		err = fill(e, m, tensor.Float32, value)
 	case float64:
-		if t, err = e.view(m, tensor.Float64); err == nil {
-			err = tensor.Fill(e.context, t, value)
-		}
-	default:
-		err = ErrType
+		err = fill(e, m, tensor.Float64, value)
 	}
 	return failed("Memset", err, m, value)
 }
 
 // Memclr submits a fill of memory with zeros. It cannot return an error: the Scoped around it does, or Close.
 func (e *Engine) Memclr(m gorgonia.Memory) {
-	if m != nil && m.MemSize() == 0 {
+	if m != nil && m.MemSize() == 0 || e.failed != nil {
 		return
 	}
-	t, err := e.view(m, tensor.Uint8)
-	if err == nil {
-		err = tensor.Fill(e.context, t, uint8(0))
-	}
-	if err != nil && e.failed == nil {
-		e.failed = failed("Memclr", err, m)
-	}
+	e.failed = failed("Memclr", fill(e, m, tensor.Uint8, uint8(0)), m)
 }
 
 // Memcpy submits a copy of memory of the engine to other memory of it, of the same size. Read and Write copy to and from the
 // host. Errors: *Error with ErrShape for two sizes, ErrForeign.
 func (e *Engine) Memcpy(dst, src gorgonia.Memory) error {
-	if dst == nil || src == nil {
+	switch {
+	case dst == nil || src == nil:
 		return failed("Memcpy", ErrForeign)
-	}
-	if dst.MemSize() != src.MemSize() {
+	case dst.MemSize() != src.MemSize():
 		return failed("Memcpy", ErrShape, dst, src)
-	}
-	if dst.MemSize() == 0 {
+	case dst.MemSize() == 0:
 		return nil
 	}
 	to, err := e.view(dst, tensor.Uint8)
-	if err != nil {
-		return failed("Memcpy", err, dst, src)
+	from, other := e.view(src, tensor.Uint8)
+	if err = cmp.Or(err, other); err == nil {
+		err = tensor.Copy(e.context, to, from)
 	}
-	from, err := e.view(src, tensor.Uint8)
-	if err != nil {
-		return failed("Memcpy", err, dst, src)
-	}
-	return failed("Memcpy", tensor.Copy(e.context, to, from), dst, src)
+	return failed("Memcpy", err, dst, src)
 }
 
 // Accessible returns an *Error with ErrInaccessible: Read copies values.

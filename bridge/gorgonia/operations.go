@@ -56,7 +56,7 @@ type binary func(o ops.Ops, at tensor.Context, out, x, y *tensor.Tensor) error
 // elements computes an operation of a tensor and a tensor of the same shape, or a scalar; left is whether a is the left operand.
 func (e *Engine) elements(op string, into binary, a gorgonia.Tensor, b any, left bool, options []gorgonia.FuncOpt) (gorgonia.Tensor, error) {
 	var result gorgonia.Tensor
-	err := e.temporary(func(s *tensor.Scope) error {
+	err := tensor.Scoped(e.scope(), func(s *tensor.Scope) error {
 		x, err := e.operand(a)
 		if err != nil {
 			return err
@@ -68,28 +68,13 @@ func (e *Engine) elements(op string, into binary, a gorgonia.Tensor, b any, left
 		if !left {
 			x, y = y, x
 		}
-		shape := a.Shape()
-		result, err = e.write(s, a, options, func(at tensor.Context, out *tensor.Tensor) error {
-			if !slices.Equal(out.Shape(), []int(shape)) {
-				return ErrShape
-			}
-			return into(e.ops, at, out, x, y)
-		})
+		result, err = e.write(s, a, options, func(at tensor.Context, out *tensor.Tensor) error { return into(e.ops, at, out, x, y) })
 		return err
 	})
 	if err != nil {
 		return nil, failed(op, err, a, b)
 	}
 	return result, nil
-}
-
-// temporary runs f with a scope for temporary tensors.
-func (e *Engine) temporary(f func(s *tensor.Scope) error) error {
-	around, err := e.scope()
-	if err != nil {
-		return err
-	}
-	return tensor.Scoped(around, f)
 }
 
 // second returns the second operand of an operation on elements: a tensor of the shape of the first one, or a scalar.
@@ -158,6 +143,8 @@ func (e *Engine) write(
 		return nil, err
 	case out.Type() != of:
 		return nil, ErrType
+	case !slices.Equal(out.Shape(), []int(a.Shape())):
+		return nil, ErrShape
 	case incr == nil:
 		return target, f(s, out)
 	}
@@ -168,42 +155,26 @@ func (e *Engine) write(
 	if err := f(s, sum); err != nil {
 		return nil, err
 	}
-	if !slices.Equal(out.Shape(), sum.Shape()) {
-		return nil, ErrShape
-	}
 	return target, e.ops.AddInto(s, out, out, sum)
-}
-
-// made has f make a tensor in the innermost scope, and makes one of gorgonia.org/tensor over it.
-func (e *Engine) made(f func(at tensor.Context) (*tensor.Tensor, error)) (*gorgonia.Dense, error) {
-	s, err := e.scope()
-	if err != nil {
-		return nil, err
-	}
-	t, err := f(s)
-	if err != nil {
-		return nil, err
-	}
-	return e.dense(t)
 }
 
 // MatMul writes the product of two matrices to a third one, which must not overlap them. Errors: *Error.
 func (e *Engine) MatMul(a, b, out gorgonia.Tensor) error {
-	err := e.temporary(func(s *tensor.Scope) error {
+	err := tensor.Scoped(e.scope(), func(s *tensor.Scope) error {
 		var all [3]*tensor.Tensor
+		var err error
 		for i, t := range []gorgonia.Tensor{a, b, out} {
-			x, err := e.operand(t)
+			all[i], err = e.operand(t)
 			switch {
 			case err != nil:
 				return err
-			case x.Rank() != 2:
+			case all[i].Rank() != 2:
 				return ErrShape
-			case x.Type() != 0 && i > 0 && x.Type() != all[0].Type():
+			case all[i].Type() != all[0].Type():
 				return ErrType
 			}
-			all[i] = x
 		}
-		_, err := e.ops.MatmulInto(s, all[2], all[0], all[1], ops.Product{})
+		_, err = e.ops.MatmulInto(s, all[2], all[0], all[1], ops.Product{})
 		return err
 	})
 	return failed("MatMul", err, a, b, out)

@@ -153,6 +153,32 @@ func products[T gorgonia.Float](t *testing.T, shared *rig, bound float64) {
 	}
 }
 
+// A matrix of one column or one row has fewer strides than dimensions in column-major order.
+func TestVectorsInColumnMajorOrder(t *testing.T) {
+	r := newRig(t)
+	for _, shape := range [][2]int{{8, 1}, {1, 8}, {1, 1}} {
+		x := host.New(host.Of(host.Float32), host.WithShape(shape[:]...), host.AsFortran(nil), host.WithEngine(r.e))
+		require.Less(t, len(x.Strides()), 2)
+		values := []float32{1, 2, 3, 4, 5, 6, 7, 8}[:shape[0]*shape[1]]
+		require.NoError(t, gorgonia.Write(x, values))
+		got, err := gorgonia.Read[float32](x)
+		require.NoError(t, err)
+		assert.Equal(t, values, got)
+		sum, err := host.Add(x, x, host.WithReuse(x))
+		require.NoError(t, err)
+		got, err = gorgonia.Read[float32](sum)
+		require.NoError(t, err)
+		assert.Equal(t, 2*values[0], got[0])
+		a := operand[float32](r, turned, 8, 7)
+		b := numbers[float32](r, 7, 1)
+		want, err := plainCopy[float32](r, a.host).MatMul(b.host)
+		require.NoError(t, err)
+		product, err := a.device.MatMul(b.device) // whose result has column-major order
+		require.NoError(t, err)
+		same[float32](r, want, product, 1e-5, "a column")
+	}
+}
+
 func TestReductionsAreAsTheHosts(t *testing.T) {
 	r := newRig(t)
 	t.Run("float32", func(t *testing.T) { reductions[float32](t, r, 1e-5) })
