@@ -5,6 +5,7 @@ package attention_test
 import (
 	"flag"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 
@@ -104,6 +105,7 @@ func TestAFailedCallIsAnError(t *testing.T) {
 	}{
 		"parts of keys": {true, attention.Problem{Batch: 1, Heads: 1, Queries: 1, Keys: 512, Dim: 64, Type: gemm.BFloat16}},
 		"warpgroups":    {true, attention.Problem{Batch: 1, Heads: 2, KeyHeads: 1, Queries: 70, Keys: 70, Dim: 128, Type: gemm.Float16}},
+		"small rows":    {true, attention.Problem{Batch: 1, Heads: 2, KeyHeads: 1, Queries: 70, Keys: 70, Dim: 64, Type: gemm.BFloat16, Causal: true}},
 		"many queries":  {false, attention.Problem{Batch: 2, Heads: 1, Queries: 70, Keys: 70, Dim: 128, Type: gemm.Float16}},
 	} {
 		b := r.operands(x.p)
@@ -175,4 +177,164 @@ func TestNeeds(t *testing.T) {
 	_, err = none.Needs(true, few)
 	require.ErrorIs(t, err, cuda.ErrNotOpen)
 	assert.Empty(t, log.Take())
+}
+
+// Where there is no memory for parts, or for the numbers of rows, a pass is refused, and computed once there is.
+func TestNoMemoryForAPass(t *testing.T) {
+	for name, x := range map[string]struct {
+		groups, backward bool
+		p                attention.Problem
+	}{
+		"parts of keys":         {true, false, attention.Problem{Batch: 1, Heads: 64, Queries: 1, Keys: 512, Dim: 128, Type: gemm.BFloat16}},
+		"numbers of warpgroups": {true, true, attention.Problem{Batch: 1, Heads: 64, Queries: 128, Keys: 70, Dim: 64, Type: gemm.Float16}},
+		"sums of rows":          {false, true, attention.Problem{Batch: 64, Heads: 1, Queries: 128, Keys: 70, Dim: 64, Type: gemm.Float16}},
+	} {
+		driver, log := launchlog.New()
+		dev, err := vram.Open(vram.Config{Driver: driver, LimitBytes: 64 << 20})
+		require.NoError(t, err)
+		t.Cleanup(func() { assert.NoError(t, dev.Close()) })
+		r := newRigOn(t, dev)
+		attention.UseGroups(r.a, x.groups)
+		b := r.operands(x.p)
+		pass := func() error { return r.a.Forward(r.c, b.Problem, b.Operands) }
+		if x.backward {
+			pass = func() error { return r.a.Backward(r.c, b.Problem, b.Operands, b.Gradients) }
+		}
+		var all []cuda.Buffer
+		for size := int64(32 << 20); size >= 512; size /= 2 {
+			for {
+				held, err := r.c.Alloc(size)
+				if err != nil {
+					break
+				}
+				all = append(all, held)
+			}
+		}
+		var none *vram.OutOfMemoryError
+		require.ErrorAs(t, pass(), &none, name)
+		assert.Empty(t, log.Take(), name)
+		for _, held := range all {
+			require.NoError(t, held.Free())
+		}
+		require.NoError(t, pass(), name)
+		require.NoError(t, r.c.Synchronize(t.Context()))
+		assert.NotEmpty(t, log.Take(), name)
+	}
+}
+
+// A device without the instructions refuses all, and says which it has.
+func TestOlderDevices(t *testing.T) {
+	driver, log := launchlog.New()
+	r := newRigOn(t, device(t, driver))
+	attention.UseGroups(r.a, false)
+	attention.SetCapability(r.a, 75)
+	for _, queries := range []int64{1, 100} {
+		p := attention.Problem{Batch: 1, Heads: 1, Queries: queries, Keys: 70, Dim: 64, Type: gemm.BFloat16}
+		b := r.operands(p)
+		_, needs := r.a.Needs(true, p)
+		for _, err := range []error{
+			needs, r.a.Prepare(p, false), r.a.Forward(r.c, b.Problem, b.Operands), r.a.Backward(r.c, b.Problem, b.Operands, b.Gradients),
+		} {
+			require.ErrorIs(t, err, attention.ErrUnsupported)
+			require.ErrorContains(t, err, "the device has 7.5")
+		}
+	}
+	assert.Empty(t, log.Take())
+	attention.SetCapability(r.a, 80)
+	require.NoError(t, r.a.Prepare(attention.Problem{Batch: 1, Heads: 1, Queries: 1, Keys: 70, Dim: 64, Type: gemm.BFloat16}, true))
+}
+
+// A kernel is read and loaded once.
+func TestKernelsAreLoadedOnce(t *testing.T) {
+	driver, _ := launchlog.New()
+	r := newRigOn(t, device(t, driver))
+	read := map[string]int{}
+	attention.EditTexts(r.a, func(name, text string) string {
+		read[name]++
+		return text
+	})
+	b := r.operands(attention.Problem{Batch: 1, Heads: 1, Queries: 70, Keys: 70, Dim: 64, Type: gemm.BFloat16})
+	for range 3 {
+		require.NoError(t, r.a.Forward(r.c, b.Problem, b.Operands))
+		require.NoError(t, r.a.Backward(r.c, b.Problem, b.Operands, b.Gradients))
+	}
+	assert.Equal(t, map[string]int{"group_forward_bf16_64": 1, "group_queries_bf16_64": 2, "group_keys_bf16_64": 1}, read, "queries have two kernels")
+	require.NoError(t, r.c.Synchronize(t.Context()))
+}
+
+// A number of a problem has its bounds: each is allowed, and the next number is not.
+func TestBoundsOfProblems(t *testing.T) {
+	for _, x := range []struct {
+		field       string
+		least, most int64
+		set         func(p *attention.Problem, n int64)
+	}{
+		{"Batch", 0, attention.MaxRows, func(p *attention.Problem, n int64) { p.Batch = n }},
+		{"Heads", 1, 1 << 16, func(p *attention.Problem, n int64) { p.Heads, p.KeyHeads = n, 0 }},
+		{"KeyHeads", 1, 4, func(p *attention.Problem, n int64) { p.Heads, p.KeyHeads = 4, n }},
+		{"Queries", 0, attention.MaxRows, func(p *attention.Problem, n int64) { p.Queries = n }},
+		{"Keys", 0, attention.MaxRows, func(p *attention.Problem, n int64) { p.Keys = n }},
+		{"AllQueries", 0, attention.MaxRows, func(p *attention.Problem, n int64) { p.AllQueries = n }},
+		{"AllKeys", 0, attention.MaxRows, func(p *attention.Problem, n int64) { p.AllKeys = n }},
+		{"PageRows", 0, attention.MaxRows, func(p *attention.Problem, n int64) { p.PageRows, p.PagesPerSequence = n, 10 }},
+		{"Pages", 0, math.MaxInt32, func(p *attention.Problem, n int64) { p.Pages = n }},
+		{"PagesPerSequence", 0, math.MaxInt32, func(p *attention.Problem, n int64) { p.PagesPerSequence = n }},
+	} {
+		for n, allowed := range map[int64]bool{x.least - 1: false, x.least: true, x.most: true, x.most + 1: false} {
+			if x.field == "KeyHeads" && n == 0 { // the default
+				continue
+			}
+			p := attention.Problem{Batch: 1, Heads: 1, Queries: 5, Keys: 6, Dim: 64, Type: gemm.Float16}
+			x.set(&p, n)
+			_, err := p.Check()
+			if allowed {
+				require.NoError(t, err, "%s %d", x.field, n)
+				continue
+			}
+			var refused *attention.ProblemError
+			require.ErrorAs(t, err, &refused, "%s %d", x.field, n)
+			assert.Equal(t, attention.ProblemError{Field: x.field, Value: n, Want: fmt.Sprintf("%d to %d", x.least, x.most)}, *refused)
+		}
+	}
+	for scale, allowed := range map[float64]bool{
+		0x1p-126: true, math.Nextafter(0x1p-126, 0): false, math.MaxFloat32: true, math.Nextafter(math.MaxFloat32, math.Inf(1)): false, -0x1p-126: false,
+	} {
+		p := attention.Problem{Batch: 1, Heads: 1, Queries: 5, Keys: 6, Dim: 64, Type: gemm.Float16, Scale: scale}
+		_, err := p.Check()
+		assert.Equal(t, allowed, err == nil, "%g: %v", scale, err)
+	}
+	p := attention.Problem{Batch: math.MaxInt32 / 2, Heads: 1, Queries: 15, Dim: 64, Type: gemm.Float16}
+	p.Batch = attention.MaxRows
+	p.Queries = 16 * 6
+	_, err := p.Check()
+	require.NoError(t, err, "7 blocks of each of 2^28 sequences")
+	p.Queries = 16 * 7
+	_, err = p.Check()
+	require.ErrorContains(t, err, "less work than a grid has blocks")
+}
+
+// Operands may touch each other, and not share a byte with one that is written.
+func TestOperandsThatTouch(t *testing.T) {
+	driver, _ := launchlog.New()
+	r := newRigOn(t, device(t, driver))
+	p := attention.Problem{Batch: 1, Heads: 1, Queries: 5, Keys: 5, Dim: 64, Type: gemm.Float16}
+	const bytes = 5 * 64 * 2
+	all, err := r.c.Alloc(5 * bytes)
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, all.Free()) })
+	at := func(offset int64) attention.Matrix {
+		return attention.Matrix{At: cuda.Part(all, offset, bytes), Batch: 5 * 64, Head: 5 * 64, Row: 64}
+	}
+	for shared, allowed := range map[int64]bool{0: true, 16: false} {
+		o := attention.Operands{Q: at(0), K: at(2*bytes - shared), V: at(3 * bytes), O: at(bytes)}
+		err := r.a.Forward(r.c, p, o)
+		assert.Equal(t, allowed, err == nil, "%v", err)
+		if !allowed {
+			require.ErrorIs(t, err, cuda.ErrOverlap)
+		}
+		o = attention.Operands{Q: at(0), K: at(2 * bytes), V: at(3 * bytes), O: at(bytes - shared)}
+		err = r.a.Forward(r.c, p, o)
+		assert.Equal(t, allowed, err == nil, "%v", err)
+	}
+	require.NoError(t, r.c.Synchronize(t.Context()))
 }
