@@ -3,6 +3,7 @@ package interp
 import (
 	"fmt"
 	"math"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -216,9 +217,16 @@ func (p *printing) float(c printed, verb byte, x float64) {
 	}
 	switch {
 	case verb == 'a' || verb == 'A':
-		verb += 'x' - 'a'
+		whole := printed{flags: c.flags, precision: c.precision}
+		text := fmt.Sprintf(whole.form("+ ")+string(verb+'x'-'a'), x)
+		c.precision = ""
+		fmt.Fprintf(&p.out, c.form("-")+"s", shortExponent.ReplaceAllString(text, "$1$2"))
+		return
 	case c.precision == "": // Go prints as many digits as tell the number apart
 		c.precision = ".6"
 	}
 	fmt.Fprintf(&p.out, c.form("-+ #0")+string(verb), x)
 }
+
+// shortExponent matches the exponent of a number of base 16 with a zero, which C does not print.
+var shortExponent = regexp.MustCompile(`([pP][-+])0(\d)$`) //nolint:gochecknoglobals // a constant

@@ -586,6 +586,10 @@ func operandsOf(rnd *rand.Rand, typ string) uint64 {
 			return f.special([]float64{0, math.Inf(1), math.NaN(), math.Copysign(0, -1), math.Inf(-1)}[rnd.IntN(5)])
 		case 1:
 			return sign | uint64(rnd.IntN(4)+1) // subnormal
+		case 6:
+			if rnd.IntN(2) == 0 { // around the least normal number
+				return sign | (f.encode(big.NewFloat(math.Ldexp(1, f.minExp)), "rn") + uint64(rnd.IntN(3)) - 1)
+			}
 		case 2:
 			return sign | f.encode(big.NewFloat(float64(rnd.IntN(20)+1)/4), "rn")
 		case 3:

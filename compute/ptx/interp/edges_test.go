@@ -1,0 +1,179 @@
+package interp_test
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram/compute/ptx/interp"
+)
+
+// Blocks have as many threads as CUDA allows, in each direction, and no more.
+func TestSizesOfBlocks(t *testing.T) {
+	t.Parallel()
+	k := compile(t, header+`.visible .entry k(.param .u64 x) {
+	.reg .b64 %d<3>; .reg .b32 %r<8>;
+	ld.param.u64 %d1, [x]; mov.u32 %r1, %tid.x; mov.u32 %r2, %tid.y; mov.u32 %r3, %tid.z; mov.u32 %r4, %ntid.x; mov.u32 %r5, %ntid.y;
+	mad.lo.u32 %r2, %r3, %r5, %r2; mad.lo.u32 %r1, %r2, %r4, %r1;
+	mul.wide.u32 %d2, %r1, 4; add.u64 %d1, %d1, %d2; add.u32 %r1, %r1, 1; st.global.u32 [%d1], %r1; ret;
+}`)
+	one := interp.Dim3{X: 1, Y: 1, Z: 1}
+	for _, c := range []struct {
+		block interp.Dim3
+		right bool
+	}{
+		{one, true},
+		{interp.Dim3{X: 1024, Y: 1, Z: 1}, true}, {interp.Dim3{X: 1, Y: 1024, Z: 1}, true}, {interp.Dim3{X: 1, Y: 1, Z: 1024}, true},
+		{interp.Dim3{X: 32, Y: 32, Z: 1}, true}, {interp.Dim3{X: 4, Y: 8, Z: 32}, true}, {interp.Dim3{X: 3, Y: 5, Z: 7}, true},
+		{interp.Dim3{X: 1025, Y: 1, Z: 1}, false}, {interp.Dim3{X: 33, Y: 32, Z: 1}, false}, {interp.Dim3{X: 0, Y: 1, Z: 1}, false},
+		{interp.Dim3{X: 1, Y: 1, Z: 0}, false}, {interp.Dim3{X: 1 << 31, Y: 2, Z: 1}, false}, {interp.Dim3{X: 1, Y: 1 << 31, Z: 2}, false},
+		{interp.Dim3{X: 1, Y: 1, Z: 1 << 31}, false},
+	} {
+		out := make([]byte, 4*1024)
+		err := k.Run(interp.Launch{Grid: one, Block: c.block, Params: params(uint64(0x10000)), Memory: interp.Bytes{0x10000: out}})
+		if !c.right {
+			require.ErrorIs(t, err, interp.ErrLaunch, "%v", c.block)
+			continue
+		}
+		require.NoError(t, err, "%v", c.block)
+		for n := range int(c.block.X * c.block.Y * c.block.Z) {
+			require.Equal(t, uint32(n+1), wordAt(out, n), "%v", c.block)
+		}
+	}
+}
+
+// An address is in one space alone: of shared, local, constant and global memory.
+func TestSpacesOfAddresses(t *testing.T) {
+	t.Parallel()
+	k := compile(t, header+`.const .align 4 .b8 table[4] = {1, 2, 3, 4};
+.visible .entry k(.param .u64 x) {
+	.reg .b64 %d<6>; .reg .b32 %r<3>; .reg .pred %p<5>; .local .align 4 .b8 depot[4]; .shared .align 4 .b8 tile[4];
+	ld.param.u64 %d1, [x];
+	mov.u64 %d2, tile; cvta.shared.u64 %d2, %d2;
+	mov.u64 %d3, depot; cvta.local.u64 %d3, %d3;
+	mov.u64 %d4, table; cvta.const.u64 %d4, %d4;
+	mov.u32 %r1, %tid.x;
+	setp.eq.u32 %p1, %r1, 0; selp.b64 %d5, %d1, %d2, %p1;
+	setp.eq.u32 %p1, %r1, 2; selp.b64 %d5, %d3, %d5, %p1;
+	setp.eq.u32 %p1, %r1, 3; selp.b64 %d5, %d4, %d5, %p1;
+	isspacep.global %p1, %d5; isspacep.shared %p2, %d5; isspacep.local %p3, %d5; isspacep.const %p4, %d5;
+	selp.u32 %r2, 1, 0, %p1; @%p2 or.b32 %r2, %r2, 2; @%p3 or.b32 %r2, %r2, 4; @%p4 or.b32 %r2, %r2, 8;
+	mul.wide.u32 %d5, %r1, 4; add.u64 %d1, %d1, %d5; st.global.u32 [%d1], %r2; ret;
+}`)
+	out := make([]byte, 16)
+	require.NoError(t, k.Run(launch(1, 4, interp.Bytes{0x10000: out}, uint64(0x10000))))
+	for n, want := range []uint32{1, 2, 4, 8} {
+		assert.Equal(t, want, wordAt(out, n), "address %d", n)
+	}
+}
+
+// Local memory is each block's own, and shared memory, and a block finds neither written.
+func TestMemoryOfBlocks(t *testing.T) {
+	t.Parallel()
+	for _, space := range []string{"local", "shared"} {
+		for _, bytes := range []int{1, 4} {
+			k := compile(t, header+fmt.Sprintf(`.visible .entry k(.param .u64 x) {
+	.reg .b64 %%d<3>; .reg .b32 %%r<3>; .reg .pred %%p; .%s .align 4 .b8 own[%d];
+	ld.param.u64 %%d1, [x]; mov.u32 %%r1, %%ctaid.x; setp.ne.u32 %%p, %%r1, 0;
+	@%%p bra read;
+	st.%s.u8 [own], 7;
+	read: ld.%s.u8 %%r2, [own];
+	st.global.u32 [%%d1], %%r2; ret;
+}`, space, bytes, space, space))
+			out := make([]byte, 4)
+			require.NoError(t, k.Run(launch(1, 1, interp.Bytes{0x10000: out}, uint64(0x10000))))
+			assert.Equal(t, uint32(7), wordAt(out, 0))
+			require.ErrorIs(t, k.Run(launch(2, 1, interp.Bytes{0x10000: out}, uint64(0x10000))), interp.Uninitialised, "%s, %d bytes", space, bytes)
+		}
+	}
+}
+
+// Clocks are the same for the threads that read them at once, and not earlier for a later read; each has its half.
+func TestClocks(t *testing.T) {
+	t.Parallel()
+	k := compile(t, header+`.visible .entry k(.param .u64 x) {
+	.reg .b64 %d<8>; .reg .b32 %r<8>; .reg .pred %p;
+	ld.param.u64 %d1, [x]; mov.u32 %r1, %tid.x; mul.wide.u32 %d2, %r1, 40; add.u64 %d1, %d1, %d2;
+	setp.eq.u32 %p, %r1, 5;
+	@%p ret;
+	mov.u32 %r2, %clock; mov.u64 %d3, %clock64; mov.u32 %r3, %clock_hi; mov.u64 %d4, %globaltimer; mov.u32 %r4, %globaltimer_lo; mov.u32 %r5, %globaltimer_hi;
+	cvt.u64.u32 %d5, %r2; st.global.u64 [%d1], %d5; st.global.u64 [%d1+8], %d3; st.global.u64 [%d1+16], %d4;
+	st.global.u32 [%d1+24], %r3; st.global.u32 [%d1+28], %r4; st.global.u32 [%d1+32], %r5; ret;
+}`)
+	out := make([]byte, 40*32)
+	require.NoError(t, k.Run(launch(1, 32, interp.Bytes{0x10000: out}, uint64(0x10000))))
+	for n := range 32 {
+		at := func(byteAt int) uint64 { return binary.LittleEndian.Uint64(out[40*n+byteAt:]) }
+		word := func(byteAt int) uint64 { return uint64(binary.LittleEndian.Uint32(out[40*n+byteAt:])) }
+		if n == 5 {
+			assert.Zero(t, at(0))
+			continue
+		}
+		assert.Positive(t, at(0))
+		assert.LessOrEqual(t, at(0), at(8))
+		assert.LessOrEqual(t, at(8), at(16))
+		assert.LessOrEqual(t, at(16), word(28))
+		assert.Equal(t, []uint64{0, 0}, []uint64{word(24), word(32)})
+		assert.Equal(t, out[40*0:40*0+36], out[40*n:40*n+36], "thread %d", n)
+	}
+}
+
+// A reduction of a warp has the result of its members' values, of each operation and sign, in the low half of the result.
+func TestReductionsOfWarps(t *testing.T) {
+	t.Parallel()
+	values := []int32{-5, 7, math.MinInt32, math.MaxInt32, 0, -1, 12}
+	for name, of := range map[string]func(a, b int32) int32{
+		"add.s32": func(a, b int32) int32 { return a + b }, "add.u32": func(a, b int32) int32 { return a + b },
+		"min.s32": func(a, b int32) int32 { return min(a, b) }, "max.s32": func(a, b int32) int32 { return max(a, b) },
+		"min.u32": func(a, b int32) int32 { return int32(min(uint32(a), uint32(b))) }, "max.u32": func(a, b int32) int32 { return int32(max(uint32(a), uint32(b))) },
+		"and.b32": func(a, b int32) int32 { return a & b }, "or.b32": func(a, b int32) int32 { return a | b }, "xor.b32": func(a, b int32) int32 { return a ^ b },
+	} {
+		k := compile(t, header+fmt.Sprintf(`.visible .entry k(.param .u64 x) {
+	.reg .b64 %%d<4>; .reg .b32 %%r<4>;
+	ld.param.u64 %%d1, [x]; mov.u32 %%r1, %%tid.x; mul.wide.u32 %%d2, %%r1, 8; add.u64 %%d1, %%d1, %%d2;
+	ld.global.u32 %%r2, [%%d1]; redux.sync.%s %%r3, %%r2, 127; cvt.u64.u32 %%d3, %%r3; st.global.u64 [%%d1], %%d3; ret;
+}`, name))
+		memory := make([]byte, 8*len(values))
+		want := values[0]
+		for n, v := range values {
+			binary.LittleEndian.PutUint64(memory[8*n:], uint64(uint32(v)))
+			if n > 0 {
+				want = of(want, v)
+			}
+		}
+		require.NoError(t, k.Run(launch(1, uint32(len(values)), interp.Bytes{0x10000: memory}, uint64(0x10000))))
+		for n := range values {
+			assert.Equal(t, uint64(uint32(want)), binary.LittleEndian.Uint64(memory[8*n:]), "%s, thread %d", name, n)
+		}
+	}
+}
+
+// Numbers that printf cuts to a size, and those of base 16, follow C.
+func TestSizesOfPrintf(t *testing.T) {
+	t.Parallel()
+	const minusOne = math.MaxUint64
+	float := math.Float64bits
+	for format, c := range map[string]struct {
+		arguments []uint64
+		want      string
+	}{
+		"%hhu %hhx %hho %hhd": {[]uint64{0x1_0000_01ff, 0}, "255 1 0 0"},
+		"%hu|%hx|%hd":         {[]uint64{0xffff_0000_ffff, 0x8000}, "65535|ffff|-32768"},
+		"%u %x %d":            {[]uint64{minusOne, minusOne}, "4294967295 ffffffff -1"},
+		"%zu %tx %jd %Lu":     {[]uint64{minusOne, minusOne, minusOne, 3}, "18446744073709551615 ffffffffffffffff -1 3"},
+		"%5s|%-5s|":           {[]uint64{0x10008, 0x10008}, "   on|on   |"},
+		"%#o %#X":             {[]uint64{8 | 0xfe<<32}, "010 0XFE"},
+		"%a %A %.1a":          {[]uint64{float(0.5), float(-12), float(1)}, "0x1p-1 -0X1.8P+3 0x1.0p+0"},
+		"%a|%12a|%-9a|":       {[]uint64{float(1e300), float(3), float(0)}, "0x1.7e43c8800759cp+996|    0x1.8p+1|0x0p+0   |"},
+		"%+e %E % g %G":       {[]uint64{float(12.5), float(1e-10), float(3), float(1e-10)}, "+1.250000e+01 1.000000E-10  3 1E-10"},
+		"%+f %F %e":           {[]uint64{float(math.Inf(1)), float(math.Inf(-1)), float(math.NaN())}, "+inf -INF nan"},
+	} {
+		printed, _, err := runPrintf(t, printfOf(format, c.arguments...))
+		require.NoError(t, err, format)
+		assert.Equal(t, c.want, printed, format)
+	}
+}
