@@ -2,6 +2,7 @@ package history_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"math/rand/v2"
@@ -280,6 +281,10 @@ func TestMemory(t *testing.T) {
 	require.NoError(t, r.WriteMemory(t.Context(), &text))
 	assert.Equal(t, byte(0x80), text.Bytes()[0], "a pickle")
 	require.ErrorIs(t, r.WriteMemory(t.Context(), broken{}), errBroken)
+	ended, end := context.WithCancel(t.Context())
+	end()
+	_, _, err = r.Memory(ended)
+	require.ErrorIs(t, err, context.Canceled)
 	for _, b := range []vram.Buffer{before, small, large} {
 		require.NoError(t, b.Free())
 	}
