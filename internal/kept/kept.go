@@ -16,17 +16,17 @@ import (
 )
 
 // Text requires that a file has a text, and reports the lines that differ. With update it writes the file.
-func Text(t testing.TB, update bool, file, text string) {
-	t.Helper()
+func Text(tb testing.TB, update bool, file, text string) {
+	tb.Helper()
 	if update {
-		require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o750))
-		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+		require.NoError(tb, os.MkdirAll(filepath.Dir(file), 0o750))
+		require.NoError(tb, os.WriteFile(file, []byte(text), 0o600))
 	}
 	kept, err := os.ReadFile(file) //nolint:gosec // of a test
-	require.NoError(t, err, "run the test with -update")
+	require.NoError(tb, err, "run the test with -update")
 	was, now := strings.Split(string(kept), "\n"), strings.Split(text, "\n")
-	require.Len(t, now, len(was), "lines of %s: run the test with -update if that is wanted", file)
+	require.Len(tb, now, len(was), "lines of %s: run the test with -update if that is wanted", file)
 	for i, line := range now {
-		assert.Equal(t, was[i], line, "%s: run the test with -update if that is wanted", file)
+		assert.Equal(tb, was[i], line, "%s: run the test with -update if that is wanted", file)
 	}
 }

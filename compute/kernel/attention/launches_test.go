@@ -54,8 +54,22 @@ func (r *rig) operands(p attention.Problem) *backward {
 // tiles have, and heads that share keys.
 func problems() (all []attention.Problem) {
 	for n, x := range [][5]int64{ // sequences, heads, heads of keys, queries, keys
-		{1, 1, 1, 1, 1}, {1, 1, 1, 1, 511}, {1, 1, 1, 1, 512}, {2, 4, 2, 16, 1100}, {2, 8, 1, 8, 700}, {1, 8, 1, 9, 300}, {3, 2, 1, 32, 1024}, {1, 1, 1, 64, 100},
-		{1, 1, 1, 65, 64}, {2, 2, 1, 128, 129}, {1, 3, 3, 129, 256}, {2, 4, 2, 257, 65}, {1, 2, 2, 384, 385}, {1, 1, 1, 70, 0}, {1, 1, 1, 0, 70}, {0, 1, 1, 5, 5},
+		{1, 1, 1, 1, 1},
+		{1, 1, 1, 1, 511},
+		{1, 1, 1, 1, 512},
+		{2, 4, 2, 16, 1100},
+		{2, 8, 1, 8, 700},
+		{1, 8, 1, 9, 300},
+		{3, 2, 1, 32, 1024},
+		{1, 1, 1, 64, 100},
+		{1, 1, 1, 65, 64},
+		{2, 2, 1, 128, 129},
+		{1, 3, 3, 129, 256},
+		{2, 4, 2, 257, 65},
+		{1, 2, 2, 384, 385},
+		{1, 1, 1, 70, 0},
+		{1, 1, 1, 0, 70},
+		{0, 1, 1, 5, 5},
 	} {
 		for _, dim := range []int64{64, 128} {
 			all = append(all, attention.Problem{
@@ -155,8 +169,13 @@ func TestNeeds(t *testing.T) {
 		problems []attention.Problem
 		want     int
 	}{
-		{false, []attention.Problem{p}, 2}, {true, []attention.Problem{p}, 6}, {true, []attention.Problem{p, p}, 6},
-		{false, []attention.Problem{p, other}, 4}, {false, []attention.Problem{few}, 1}, {true, []attention.Problem{few}, 3}, {true, nil, 0},
+		{false, []attention.Problem{p}, 2},
+		{true, []attention.Problem{p}, 6},
+		{true, []attention.Problem{p, p}, 6},
+		{false, []attention.Problem{p, other}, 4},
+		{false, []attention.Problem{few}, 1},
+		{true, []attention.Problem{few}, 3},
+		{true, nil, 0},
 	} {
 		needs, err := r.a.Needs(x.backward, x.problems...)
 		require.NoError(t, err)

@@ -143,8 +143,10 @@ func TestBulkLimits(t *testing.T) {
 		change func(p *Problem, elements int64)
 		each   int64
 	}{
-		{func(p *Problem, n int64) { p.StrideA = n }, 1}, {func(p *Problem, n int64) { p.StrideB = n }, 1},
-		{func(p *Problem, n int64) { p.LDA = n }, 128}, {func(p *Problem, n int64) { p.LDB = n }, 128},
+		{func(p *Problem, n int64) { p.StrideA = n }, 1},
+		{func(p *Problem, n int64) { p.StrideB = n }, 1},
+		{func(p *Problem, n int64) { p.LDA = n }, 128},
+		{func(p *Problem, n int64) { p.LDB = n }, 128},
 	} {
 		for _, more := range []int64{-1, 0} {
 			q := p

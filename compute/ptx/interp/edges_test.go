@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -27,10 +28,18 @@ func TestSizesOfBlocks(t *testing.T) {
 		right bool
 	}{
 		{one, true},
-		{interp.Dim3{X: 1024, Y: 1, Z: 1}, true}, {interp.Dim3{X: 1, Y: 1024, Z: 1}, true}, {interp.Dim3{X: 1, Y: 1, Z: 1024}, true},
-		{interp.Dim3{X: 32, Y: 32, Z: 1}, true}, {interp.Dim3{X: 4, Y: 8, Z: 32}, true}, {interp.Dim3{X: 3, Y: 5, Z: 7}, true},
-		{interp.Dim3{X: 1025, Y: 1, Z: 1}, false}, {interp.Dim3{X: 33, Y: 32, Z: 1}, false}, {interp.Dim3{X: 0, Y: 1, Z: 1}, false},
-		{interp.Dim3{X: 1, Y: 1, Z: 0}, false}, {interp.Dim3{X: 1 << 31, Y: 2, Z: 1}, false}, {interp.Dim3{X: 1, Y: 1 << 31, Z: 2}, false},
+		{interp.Dim3{X: 1024, Y: 1, Z: 1}, true},
+		{interp.Dim3{X: 1, Y: 1024, Z: 1}, true},
+		{interp.Dim3{X: 1, Y: 1, Z: 1024}, true},
+		{interp.Dim3{X: 32, Y: 32, Z: 1}, true},
+		{interp.Dim3{X: 4, Y: 8, Z: 32}, true},
+		{interp.Dim3{X: 3, Y: 5, Z: 7}, true},
+		{interp.Dim3{X: 1025, Y: 1, Z: 1}, false},
+		{interp.Dim3{X: 33, Y: 32, Z: 1}, false},
+		{interp.Dim3{X: 0, Y: 1, Z: 1}, false},
+		{interp.Dim3{X: 1, Y: 1, Z: 0}, false},
+		{interp.Dim3{X: 1 << 31, Y: 2, Z: 1}, false},
+		{interp.Dim3{X: 1, Y: 1 << 31, Z: 2}, false},
 		{interp.Dim3{X: 1, Y: 1, Z: 1 << 31}, false},
 	} {
 		out := make([]byte, 4*1024)
@@ -77,17 +86,50 @@ func TestMemoryOfBlocks(t *testing.T) {
 	for _, space := range []string{"local", "shared"} {
 		for _, bytes := range []int{1, 4} {
 			k := compile(t, header+fmt.Sprintf(`.visible .entry k(.param .u64 x) {
-	.reg .b64 %%d<3>; .reg .b32 %%r<3>; .reg .pred %%p; .%s .align 4 .b8 own[%d];
+	.reg .b64 %%d<3>; .reg .b32 %%r<3>; .reg .pred %%p; .%[1]s .align %[2]d .b8 own[%[2]d];
 	ld.param.u64 %%d1, [x]; mov.u32 %%r1, %%ctaid.x; setp.ne.u32 %%p, %%r1, 0;
 	@%%p bra read;
-	st.%s.u8 [own], 7;
-	read: ld.%s.u8 %%r2, [own];
+	st.%[1]s.u8 [own], 7;
+	read: ld.%[1]s.u8 %%r2, [own];
 	st.global.u32 [%%d1], %%r2; ret;
-}`, space, bytes, space, space))
+}`, space, bytes))
 			out := make([]byte, 4)
 			require.NoError(t, k.Run(launch(1, 1, interp.Bytes{0x10000: out}, uint64(0x10000))))
 			assert.Equal(t, uint32(7), wordAt(out, 0))
 			require.ErrorIs(t, k.Run(launch(2, 1, interp.Bytes{0x10000: out}, uint64(0x10000))), interp.Uninitialised, "%s, %d bytes", space, bytes)
+		}
+	}
+}
+
+// owned is memory of one owner.
+type owned struct{ interp.Region }
+
+// Range finds the owner's memory.
+func (m owned) Range(uint64, int, bool) (interp.Region, error) { return m.Region, nil }
+
+// An access that was declared does not allow others next to it, nor a load a store.
+func TestDeclaredParts(t *testing.T) {
+	t.Parallel()
+	for body, allowed := range map[string]bool{
+		"ld.global.u32 %r1, [%d1+64]; ld.global.u32 %r1, [%d1+124];": true,
+		"ld.global.u32 %r1, [%d1+64]; ld.global.u32 %r1, [%d1+128];": false,
+		"ld.global.u32 %r1, [%d1+64]; ld.global.u32 %r1, [%d1+60];":  false,
+		"ld.global.u32 %r1, [%d1+64]; ld.global.u32 %r1, [%d1];":     false,
+		"ld.global.u32 %r1, [%d1+64]; st.global.u32 [%d1+64], 1;":    false,
+		"st.global.u32 [%d1+192], 1; st.global.u32 [%d1+188], 1;":    false,
+		"st.global.u32 [%d1+192], 1; st.global.u32 [%d1+252], 1;":    true,
+		"ld.global.u64 %d2, [%d1+120]; ld.global.u32 %r1, [%d1+64];": true,
+		"ld.global.u64 %d2, [%d1+120]; ld.global.u64 %d2, [%d1+128]": false,
+	} {
+		k := compile(t, header+`.visible .entry k(.param .u64 x) { .reg .b64 %d<3>; .reg .b32 %r<3>; ld.param.u64 %d1, [x];`+strings.TrimSuffix(body, ";")+`; ret; }`)
+		err := k.Run(launch(1, 1, owned{interp.Region{
+			Start: 0x10000, Bytes: make([]byte, 256),
+			Declared: []interp.Declared{{Start: 0x10000 + 64, Bytes: 64}, {Start: 0x10000 + 192, Bytes: 64, Write: true}},
+		}}, uint64(0x10000)))
+		if allowed {
+			require.NoError(t, err, body)
+		} else {
+			require.ErrorIs(t, err, interp.Undeclared, body)
 		}
 	}
 }

@@ -20,7 +20,7 @@ var update = flag.Bool("update", false, "write testdata/faults.txt again: run al
 const faultsFile = "testdata/faults.txt"
 
 // faults has the errors of kernels, by the test and a hash of the text: those that testdata has, and those of this run.
-var faults = struct { //nolint:gochecknoglobals // of all tests
+var faults = struct {
 	sync.Mutex
 	now map[string]string
 	was func() map[string]string
@@ -58,7 +58,7 @@ func TestMain(m *testing.M) {
 // kind, its place, the access, the detail and the other place.
 func kept(t *testing.T, err error, kernel ...any) {
 	t.Helper()
-	key := fmt.Sprintf("%s %x", t.Name(), sha256.Sum256([]byte(fmt.Sprintln(kernel...))))[:len(t.Name())+13]
+	key := fmt.Sprintf("%s %x", t.Name(), sha256.Sum256(fmt.Appendln(nil, kernel...)))[:len(t.Name())+13]
 	text := strings.ReplaceAll(fmt.Sprint(err), "\n", "\\n")
 	if *update {
 		faults.Lock()

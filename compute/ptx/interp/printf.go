@@ -229,4 +229,4 @@ func (p *printing) float(c printed, verb byte, x float64) {
 }
 
 // shortExponent matches the exponent of a number of base 16 with a zero, which C does not print.
-var shortExponent = regexp.MustCompile(`([pP][-+])0(\d)$`) //nolint:gochecknoglobals // a constant
+var shortExponent = regexp.MustCompile(`([pP][-+])0(\d)$`)

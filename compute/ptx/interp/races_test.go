@@ -84,6 +84,15 @@ func TestLoopsAroundCompareAndSwap(t *testing.T) {
 			@!%p2 ret;
 			ld.shared.u32 %r4, [%r7]; st.global.u32 [%d1], %r4;
 			ret;`, 1},
+		"of eight bytes": {`ld.global.b64 %d3, [%d1];
+			again: mov.b64 {%r4, %r8}, %d3;
+			mov.b32 %f1, %r4; add.f32 %f1, %f1, 0f3FC00000; mov.b32 %r6, %f1;
+			mov.b64 %d4, {%r6, %r8};
+			atom.global.cas.b64 %d5, [%d1], %d3, %d4;
+			setp.ne.u64 %p1, %d5, %d3;
+			mov.b64 %d3, %d5;
+			@%p1 bra again;
+			ret;`, 3},
 		"that loads again in each round": {`again: ld.global.b32 %r4, [%d1];
 			mov.b32 %f1, %r4; add.f32 %f1, %f1, 0f3FC00000; mov.b32 %r6, %f1;
 			atom.global.cas.b32 %r5, [%d1], %r4, %r6;

@@ -90,7 +90,7 @@ func typeOf(suffix string) (code.Class, string) {
 func signature(op code.Op) (operands []code.Class, result code.Class, of, to string) {
 	text := strings.Split(op.Text(), ".")
 	class, of := typeOf(text[len(text)-1])
-	switch op { //nolint:exhaustive // those without a text of their own
+	switch op { // those without a text of their own
 	case code.U32FromHi:
 		return []code.Class{code.B64}, code.B32, "b64", "b32"
 	case code.U64FromHalves:
@@ -373,7 +373,7 @@ func TestElements(t *testing.T) {
 			in := make([]uint64, words)
 			for i := range in {
 				in[i] = random.Uint64()
-				switch of { //nolint:exhaustive // those whose bits may be no number
+				switch of { // those whose bits may be no number
 				case tensor.Float16, tensor.BFloat16:
 					in[i] &= 0xbfffbfffbfffbfff // finite
 				case tensor.Bool:
