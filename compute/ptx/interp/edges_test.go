@@ -134,6 +134,36 @@ func TestDeclaredParts(t *testing.T) {
 	}
 }
 
+// Nor does it allow others of the same instruction in a later round of a loop.
+func TestDeclaredPartsInLoops(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		access string
+		step   int
+		right  bool
+	}{
+		{"ld.global.u32 %r1, [%d1+64];", 4, true}, {"ld.global.u32 %r1, [%d1+64];", 20, true}, {"ld.global.u32 %r1, [%d1+64];", 64, false},
+		{"ld.global.u32 %r1, [%d1+64];", -4, false}, {"ld.global.u32 %r1, [%d1+64];", -64, false},
+		{"st.global.u32 [%d1+192], 1;", 20, true}, {"st.global.u32 [%d1+192], 1;", -4, false}, {"st.global.u32 [%d1+192], 1;", -64, false},
+	} {
+		k := compile(t, header+fmt.Sprintf(`.visible .entry k(.param .u64 x) { .reg .b64 %%d<3>; .reg .b32 %%r<3>; .reg .pred %%p;
+	ld.param.u64 %%d1, [x]; mov.u32 %%r2, 0;
+	again: %s
+	add.s64 %%d1, %%d1, %d; add.u32 %%r2, %%r2, 1; setp.lt.u32 %%p, %%r2, 4;
+	@%%p bra again;
+	ret; }`, c.access, c.step))
+		err := k.Run(launch(1, 1, owned{interp.Region{
+			Start: 0x10000, Bytes: make([]byte, 256),
+			Declared: []interp.Declared{{Start: 0x10000 + 64, Bytes: 64}, {Start: 0x10000 + 192, Bytes: 64, Write: true}},
+		}}, uint64(0x10000)))
+		if c.right {
+			require.NoError(t, err, "%s and %d", c.access, c.step)
+		} else {
+			require.ErrorIs(t, err, interp.Undeclared, "%s and %d", c.access, c.step)
+		}
+	}
+}
+
 // Clocks are the same for the threads that read them at once, and not earlier for a later read; each has its half.
 func TestClocks(t *testing.T) {
 	t.Parallel()
