@@ -33,7 +33,7 @@ func (x Submitter) EnterQuick() error {
 	return x.refuseQuick()
 }
 
-// refuseQuick ends the launch that EnterQuick began in vain, and returns the reason.
+// refuseQuick ends a launch that EnterQuick began and that must not be made, and returns the reason.
 func (x Submitter) refuseQuick() error {
 	h := &x.s.cuda
 	h.announcement.leaveQuick()

@@ -158,14 +158,11 @@ func (f *frame) parameters(params []byte) uintptr {
 // LaunchKernel calls cuLaunchKernel with the parameters in one piece. Its stream determines the context, except for the
 // standard streams.
 func (d *device) LaunchKernel(fn cudadrv.Function, g cudadrv.Geometry, params []byte, s cudadrv.Stream) error {
-	f, err := d.enterHandle(call.LaunchKernel, cudadrv.KernelLaunches, uint64(fn))
-	if err != nil {
-		return err
+	f := d.gate.enter()
+	if f == nil || fn == 0 || !shareable(g) || !d.info.Capabilities.Has(cudadrv.KernelLaunches) {
+		return d.refuseLaunch(f, fn, g, params)
 	}
 	defer d.gate.leave(f)
-	if !shareable(g) {
-		return d.launchFailed(f, call.LaunchKernel, cudadrv.InvalidValue, g, params)
-	}
 	f.args = [mostArgs]uintptr{
 		uintptr(fn), uintptr(g.Grid.X), uintptr(g.Grid.Y), uintptr(g.Grid.Z),
 		uintptr(g.Block.X), uintptr(g.Block.Y), uintptr(g.Block.Z), uintptr(g.SharedBytes), uintptr(s), 0, f.parameters(params),
@@ -174,6 +171,19 @@ func (d *device) LaunchKernel(fn cudadrv.Function, g cudadrv.Geometry, params []
 		return d.launchFailed(f, call.LaunchKernel, r, g, params)
 	}
 	return nil
+}
+
+// refuseLaunch returns the reason for which a launch is not passed to the driver, and gives its frame back, if it has one.
+func (d *device) refuseLaunch(f *frame, fn cudadrv.Function, g cudadrv.Geometry, params []byte) error {
+	if f != nil {
+		d.gate.leave(f)
+	}
+	f, err := d.enterHandle(call.LaunchKernel, cudadrv.KernelLaunches, uint64(fn))
+	if err != nil {
+		return err
+	}
+	defer d.gate.leave(f)
+	return d.launchFailed(f, call.LaunchKernel, cudadrv.InvalidValue, g, params)
 }
 
 // shareable reports whether the driver's type has the shared memory of a launch.
