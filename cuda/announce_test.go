@@ -164,6 +164,88 @@ func TestACaptureBeginsBehindCalls(t *testing.T) {
 	}
 }
 
+// No call on a stream waits for the end of a capture that another goroutine has begun: it returns, or is refused, while that continues.
+func TestNoCallWaitsForTheEndOfACapture(t *testing.T) {
+	calls := map[string]func(p *pair) error{
+		"a free":                  func(p *pair) error { return p.of[0].Free() },
+		"statistics":              func(p *pair) error { _, err := p.on[0].Stream().Stats(context.Background()); return err },
+		"statistics of a device":  func(p *pair) error { p.dev.Stats(); return nil },
+		"the close of a context":  func(p *pair) error { return p.on[0].Close() },
+		"the close of its stream": func(p *pair) error { return p.on[0].Stream().Close() },
+		"a wait with a context": func(p *pair) error {
+			ctx, cancel := context.WithCancel(context.Background())
+			defer cancel()
+			return p.on[0].Synchronize(ctx)
+		},
+		"a batch": func(p *pair) error {
+			all := make([]cuda.Buffer, 2)
+			if err := p.on[0].AllocBatch(all, []int64{mib, 4 * mib}); err != nil {
+				return err
+			}
+			return p.on[0].FreeBatch(all)
+		},
+		"a module": func(p *pair) error {
+			m, err := p.on[0].LoadModule([]byte(ptx))
+			if err == nil {
+				err = m.Unload()
+			}
+			return err
+		},
+		"a stream": func(p *pair) error {
+			c, err := p.on[0].NewStream()
+			if err == nil {
+				err = c.Close()
+			}
+			return err
+		},
+		"a further capture": func(p *pair) error {
+			_, err := p.on[0].Capture(func() error { return nil })
+			return err
+		},
+	}
+	for name, row := range callsOnAStream {
+		calls[name] = row.call
+	}
+	for name, call := range calls {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := newPair(t)
+				c := p.on[0]
+				cached, err := c.Alloc(8 * mib) // there is something to return
+				require.NoError(t, err)
+				require.NoError(t, cached.Free())
+				begun, finish, captured := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+				var g *cuda.Graph
+				go func() {
+					var err error
+					g, err = c.Capture(func() error {
+						close(begun)
+						<-finish
+						return nil
+					})
+					captured <- err
+				}()
+				<-begun
+				if err := call(p); err != nil {
+					require.ErrorIs(t, err, vram.ErrCapturing)
+				}
+				require.Empty(t, captured)
+				require.Equal(t, cudadrv.CaptureActive, p.status(c), "the capture is not disturbed")
+				close(finish)
+				require.NoError(t, <-captured)
+				require.NoError(t, g.Close())
+				for i, b := range p.of {
+					if b.Live() {
+						require.NoError(t, b.Free())
+					}
+					require.NoError(t, p.on[i].Close())
+				}
+				require.NoError(t, p.dev.Close())
+			})
+		})
+	}
+}
+
 // A stream joins a capture after the calls in progress on it.
 func TestAJoiningStreamIsAnnounced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -93,3 +93,21 @@ func TestAnOrderIsAnsweredWhenItsMemoryHasGone(t *testing.T) {
 	assert.Equal(t, 16*mib, r.books().FreeBytes)
 	r.balanced(s)
 }
+
+// A Trim waits for no other call on its stream, which may last as long as the device works.
+func TestATrimWaitsForNoOtherCall(t *testing.T) {
+	r := newRig(t, 64*mib)
+	s := r.stream(core.Budget{})
+	require.NoError(t, must(t, s, 16*mib).Free())
+	x, err := NewSubmitter(s)
+	require.NoError(t, err)
+	entered, release := r.holdUp("cuStreamSynchronize")
+	synchronized := make(chan error)
+	go func() { synchronized <- x.Synchronize() }()
+	<-entered
+	require.NoError(t, s.Trim(t.Context()))
+	assert.Equal(t, 16*mib, r.books().FreeBytes)
+	release()
+	require.NoError(t, <-synchronized)
+	r.balanced(s)
+}

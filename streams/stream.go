@@ -142,19 +142,16 @@ func (s *Stream) Stats(ctx context.Context) (Stats, error) {
 // a fence that it records; Device.Trim releases it to the driver, too. An idle stream does so on
 // its own; but on an adopted one only callers record fences, so that memory freed since their last
 // request stays until the next one, or until Trim. It waits for the current turn, and not for the
-// device. Errors: ErrClosed, ErrQuarantined,
-// and the end of ctx, which ends only the waiting. While the stream is being captured its memory
+// device, nor for other calls on the stream. Errors: ErrClosed, ErrQuarantined, and the end of ctx,
+// which ends only the waiting. While the stream is being captured its memory
 // stays with it, without an error, and the capture is not disturbed.
 func (s *Stream) Trim(ctx context.Context) error {
 	if err := s.callable(ctx); err != nil {
 		return err
 	}
 	var refused error
-	if err := s.inTurnReturning(ctx, func() { refused = s.turn.returnFree() }); err != nil {
+	if err := s.inTurnReturning(ctx, func() { refused = s.turn.returnFree() }); err != nil { // the record is made before it returns
 		return err
-	}
-	if refused == nil {
-		s.cuda.awaitCalls(s.host) // the record belongs to this call: it is made before the call returns
 	}
 	return refused
 }
