@@ -54,7 +54,7 @@ func (a *Aligned) Free(b Block) error {
 		return notOpen()
 	}
 	b, err := b.reown(a.owner, a.owner)
-	if err != nil || b.slot == nil {
+	if b.slot == nil { // also with an error
 		return err
 	}
 	if err := b.slot.end(b.word); err != nil {

@@ -13,6 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-vram/vram"
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/streams"
 )
 
 // composition is an allocator to which the promises of the interface are put.
@@ -41,13 +43,24 @@ func sources() []composition {
 			t.Helper()
 			r := newRig(t)
 			t.Cleanup(func() { assert.NoError(t, r.device.Close()) })
-			return must[*PageLockedMemory](t)(PageLockedSource(r.device))
+			source := must[*PageLockedMemory](t)(PageLockedSource(r.device))
+			source.memory = dirty{source.memory}
+			return source
 		}},
 		{name: "stream", kind: Device, make: func(t *testing.T) Allocator {
 			t.Helper()
 			return must[*StreamMemory](t)(OfStream(vramStream(t)))
 		}},
 	}
+}
+
+// dirty is a driver whose page-locked memory has been used.
+type dirty struct{ cudadrv.HostMemory }
+
+func (d dirty) MemHostAlloc(byteCount int64) ([]byte, error) {
+	memory, err := d.HostMemory.MemHostAlloc(byteCount)
+	copy(memory, bytes.Repeat([]byte{0xa5}, len(memory)))
+	return memory, err
 }
 
 // wrappers make one allocator of another.
@@ -304,14 +317,50 @@ func TestZeros(t *testing.T) {
 			for _, request := range requests {
 				b, err := request(5000, 0)
 				require.NoError(t, err)
-				memory := b.Bytes()
-				require.Equal(t, len(memory), bytes.Count(memory, []byte{0}))
-				copy(memory, bytes.Repeat([]byte{0xff}, len(memory)))
+				memory := contents(t, a, b)
+				require.Equal(t, 5000, bytes.Count(memory, []byte{0}))
+				fill(t, a, b, 0xff)
 				free(t, b)
 			}
 		}
 		require.NoError(t, a.Close(t.Context()))
 	})
+}
+
+// streamOf is the stream whose memory an allocator has, and its device.
+func streamOf(t *testing.T, a Allocator) (*vram.Stream, cudadrv.HostMemory, cudadrv.Device) {
+	t.Helper()
+	for inner := insideOf(a); inner != nil; inner = insideOf(a) {
+		a = inner
+	}
+	s := a.(*StreamMemory).stream
+	work, err := streams.NewSubmitter(s)
+	require.NoError(t, err)
+	return s, work.Device().(cudadrv.HostMemory), work.Device()
+}
+
+// contents are the bytes of a block.
+func contents(t *testing.T, a Allocator, b Block) []byte {
+	t.Helper()
+	if a.Kind() != Device {
+		return b.Bytes()
+	}
+	s, memory, device := streamOf(t, a)
+	all := make([]byte, b.Len())
+	require.NoError(t, memory.MemcpyDtoHAsync(all, b.Ptr(), s.Handle()))
+	require.NoError(t, device.StreamSynchronize(s.Handle()))
+	return all
+}
+
+// fill sets the bytes of a block.
+func fill(t *testing.T, a Allocator, b Block, value byte) {
+	t.Helper()
+	if a.Kind() != Device {
+		copy(b.Bytes(), bytes.Repeat([]byte{value}, int(b.Len())))
+		return
+	}
+	s, _, device := streamOf(t, a)
+	require.NoError(t, device.MemsetD8Async(b.Ptr(), value, b.Len(), s.Handle()))
 }
 
 // A cache on a cache asks it for zeros: the inner one may have memory that was used.

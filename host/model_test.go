@@ -3,6 +3,7 @@ package host
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -55,7 +56,7 @@ func TestAgainstAModel(t *testing.T) {
 			m.ends = append(m.ends, 0)
 		}
 		rt.Repeat(map[string]func(*rapid.T){
-			"alloc": m.alloc, "free": m.free, "freeAgain": m.freeAgain, "use": m.use, "work": m.work,
+			"alloc": m.alloc, "free": m.free, "freeAll": m.freeAll, "freeAgain": m.freeAgain, "use": m.use, "work": m.work,
 			"pass": m.pass, "trim": m.trim, "fail": m.fail, "": m.check,
 		})
 		r.faults.Clear()
@@ -108,25 +109,51 @@ func (m *model) pick(rt *rapid.T) int {
 }
 
 func (m *model) free(rt *rapid.T) {
-	i := m.pick(rt)
-	b := m.live[i]
-	h := heldUntil{bytes: b.slot.where.(*pooled).shelf.bytes}
-	for s := range b.uses {
-		h.until = max(h.until, m.ends[s])
+	b := m.live[m.pick(rt)]
+	m.frees(rt, func() error { return b.Free() }, b)
+}
+
+// freeAll frees some blocks, any number of them, as one batch.
+func (m *model) freeAll(rt *rapid.T) {
+	var some []modelBlock
+	var blocks []Block
+	for _, b := range m.live {
+		if rapid.Bool().Draw(rt, "freed") {
+			some, blocks = append(some, b), append(blocks, b.Block)
+		}
 	}
-	base := b.slot.address()
-	if err := b.Free(); err != nil {
+	m.frees(rt, func() error { return FreeAll(blocks...) }, some...)
+}
+
+// frees frees blocks, and notes those that were not refused.
+func (m *model) frees(rt *rapid.T, free func() error, all ...modelBlock) {
+	addresses := make([]uint64, len(all)) // later the memory may be released
+	for i, b := range all {
+		addresses[i] = b.slot.address()
+	}
+	err, refused := free(), false
+	for i, b := range all {
+		if b.Live() {
+			require.NotEmpty(rt, b.uses, "a free without uses makes no driver call")
+			refused = true
+			continue
+		}
+		h := heldUntil{bytes: b.slot.where.(*pooled).shelf.bytes}
+		for s := range b.uses {
+			h.until = max(h.until, m.ends[s])
+		}
+		if len(b.uses) > 0 {
+			m.held[addresses[i]] = h
+		}
+		m.bytes -= b.Len()
+		m.live = slices.DeleteFunc(m.live, func(one modelBlock) bool { return one.Block == b.Block })
+		m.dead = append(m.dead, b.Block)
+	}
+	if refused {
 		require.ErrorIs(rt, err, cudadrv.LaunchFailed)
-		require.True(rt, b.Live())
-		require.NotEmpty(rt, b.uses, "a free without uses makes no driver call")
-		return
+	} else {
+		require.NoError(rt, err)
 	}
-	if len(b.uses) > 0 {
-		m.held[base] = h
-	}
-	m.bytes -= b.Len()
-	m.live = append(m.live[:i:i], m.live[i+1:]...)
-	m.dead = append(m.dead, b.Block)
 }
 
 func (m *model) freeAgain(rt *rapid.T) {
@@ -181,7 +208,7 @@ func (m *model) fail(rt *rapid.T) {
 
 func (m *model) check(rt *rapid.T) {
 	require.NoError(rt, m.p.awaitReleases(m.t.Context()))
-	require.NoError(rt, checkBound(m.p))
+	require.NoError(rt, checkBooks(m.p))
 	s := m.p.Stats()
 	require.LessOrEqual(rt, s.KeptBytes, int64(modelKeepBytes))
 	require.EqualValues(rt, len(m.live), s.LiveBlocks)

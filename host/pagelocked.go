@@ -123,7 +123,7 @@ func (p *PageLockedMemory) Free(b Block) error {
 		return notOpen()
 	}
 	b, err := b.reown(p.owner, p.owner)
-	if err != nil || b.slot == nil {
+	if b.slot == nil { // also with an error
 		return err
 	}
 	if err := b.slot.end(b.word); err != nil {

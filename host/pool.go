@@ -175,7 +175,7 @@ func (p *Pool) seek(bytes, align int64, zero bool) (Block, error) {
 	}
 	number := p.class(bytes, align)
 	if number >= classCount {
-		return Block{}, &SizeError{RequestedBytes: bytes, LimitBytes: maxBytes - align}
+		return Block{}, &SizeError{RequestedBytes: bytes, LimitBytes: maxBytes - align + pageBytes}
 	}
 	p.look()
 	if b, ok := p.reuse(number, bytes, align, zero); ok {
@@ -191,9 +191,7 @@ func (p *Pool) seek(bytes, align int64, zero bool) (Block, error) {
 		return b, nil
 	}
 	p.sweep()
-	if waitErr := p.awaitReleases(context.Background()); waitErr != nil {
-		return Block{}, errors.Join(err, waitErr)
-	}
+	_ = p.awaitReleases(context.Background()) // which does not end
 	return p.fill(number, bytes, align, zero)
 }
 

@@ -89,7 +89,7 @@ func (m *StreamMemory) Free(b Block) error {
 		return notOpen()
 	}
 	b, err := b.reown(m.owner, m.owner)
-	if err != nil || b.slot == nil {
+	if b.slot == nil { // also with an error
 		return err
 	}
 	if err := b.slot.end(b.word); err != nil {

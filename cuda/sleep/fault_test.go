@@ -138,9 +138,14 @@ func TestCopiesWhoseEndIsNotKnown(t *testing.T) {
 func TestSleepGoesOnWithTheRest(t *testing.T) {
 	r := newFaultyRig(t, sleep.Options{})
 	b, want := r.filled(9*mib, 1)
-	r.fails(fault.Rule{Func: "cuMemRelease", First: 1, Result: cudadrv.Unknown})
-	require.Error(t, r.arena.Sleep(t.Context(), sleep.Save))
-	assert.Equal(t, sleep.Asleep, r.arena.State())
+	r.fails(fault.Rule{Func: "cuMemRelease", First: 1, Count: fault.Forever, Result: cudadrv.Unknown})
+	for range 2 { // the first call, and one that continues
+		err := r.arena.Sleep(t.Context(), sleep.Save)
+		require.ErrorIs(t, err, cudadrv.Unknown)
+		require.ErrorContains(t, err, "giving memory back")
+		assert.Equal(t, sleep.Asleep, r.arena.State())
+	}
+	r.faults.Clear()
 	free := r.freeBytes()
 	require.NoError(t, r.arena.Sleep(t.Context(), sleep.Save))
 	assert.GreaterOrEqual(t, r.freeBytes()-free, 8*mib)
@@ -301,4 +306,50 @@ func sleepCancelled(t *testing.T) {
 	assert.Equal(t, sleep.Asleep, r.arena.State())
 	require.NoError(t, r.arena.Wake(t.Context()))
 	r.holds(b, want)
+}
+
+// Of several calls on an arena each waits for the one before it, or its context, which ends nothing but that wait.
+func TestTheContextEndsTheWaitForAnotherCall(t *testing.T) {
+	for _, asleep := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newFaultyRig(t, sleep.Options{})
+			b, want := r.filled(4*kib, 1)
+			before, call := "cuMemcpyDtoHAsync", func() error { return r.arena.Sleep(t.Context(), sleep.Save) }
+			if asleep {
+				require.NoError(t, call())
+				before, call = "cuMemcpyHtoDAsync", func() error { return r.arena.Wake(t.Context()) }
+			}
+			entered, resume := make(chan struct{}), make(chan struct{})
+			r.faults.SetBefore(func(function string) {
+				if function == before {
+					r.faults.SetBefore(nil)
+					close(entered)
+					<-resume
+				}
+			})
+			first := make(chan error, 1)
+			go func() { first <- call() }()
+			<-entered
+			ctx, cancel := context.WithCancel(t.Context())
+			others := make(chan error, 3)
+			go func() { others <- r.arena.Sleep(ctx, sleep.Drop) }()
+			go func() { others <- r.arena.Sleep(ctx, sleep.Save) }()
+			go func() { others <- r.arena.Wake(ctx) }()
+			synctest.Wait()
+			assert.Empty(t, others, "they wait")
+			cancel()
+			for range cap(others) {
+				require.ErrorIs(t, <-others, context.Canceled)
+			}
+			assert.Equal(t, asleep, r.arena.State() == sleep.Asleep)
+			close(resume)
+			require.NoError(t, <-first)
+			assert.Equal(t, !asleep, r.arena.State() == sleep.Asleep)
+			require.NoError(t, r.arena.Wake(t.Context()))
+			r.holds(b, want)
+			n, err := r.arena.Stats(t.Context())
+			require.NoError(t, err)
+			assert.Equal(t, []uint64{1, 1}, []uint64{n.Sleeps, n.Wakes})
+		})
+	}
 }

@@ -272,6 +272,24 @@ func TestTheDeviceIsClosedAsleep(t *testing.T) {
 	}
 }
 
+// An arena of a device that was closed says so, and does not fall asleep.
+func TestTheDeviceIsClosedAwake(t *testing.T) {
+	r := newRig(t, sleep.Options{})
+	b, _ := r.filled(9*mib, 1)
+	var inUse *vram.InUseError
+	require.ErrorAs(t, r.dev.Close(), &inUse)
+	err := r.arena.Sleep(t.Context(), sleep.Save)
+	require.ErrorIs(t, err, sleep.ErrClosed)
+	require.ErrorContains(t, err, "saving contents")
+	assert.Equal(t, sleep.Awake, r.arena.State())
+	n, err := r.arena.Stats(t.Context())
+	require.ErrorIs(t, err, sleep.ErrClosed)
+	assert.Zero(t, n)
+	_, err = r.arena.Alloc(mib)
+	require.ErrorIs(t, err, sleep.ErrClosed)
+	require.ErrorIs(t, b.Free(), vram.ErrClosed)
+}
+
 func TestConcurrentCalls(t *testing.T) {
 	r := newRig(t, sleep.Options{BlockBytes: mib})
 	b, want := r.filled(3*mib, 1)

@@ -73,6 +73,25 @@ func Marks() []Mark { //nolint:funlen // a table
 		equalOperands = "both operands have the same elements, and a transposition the same dimensions"
 		inMemory      = "compressing into memory does not fail"
 		noError       = "the index is read with an error alone"
+		noRows       = "a matrix without rows has the stride 0 either way"
+		commutes     = "the product commutes"
+		sameBytes    = "the general way copies the same bytes"
+		noRange      = "no range of a heap is so long"
+		sameRounded  = "a duration of exactly so long is the same in both precisions"
+		twoCounts    = "readers read the two counts one by one"
+		stored       = "it stores the value that is there"
+		noBin        = "no range has the length 0, so the first bin is empty"
+		unshared     = "no other goroutine has the value yet"
+		ofTests      = "it is a place for tests, at which other code does nothing"
+		moreUnused   = "what is reclaimed is unused, and the next Free that needs it gets it again"
+		tooMany      = "a C function does not see an argument too many"
+		onlyChecked  = "builds with -race or the tag invariants alone have the check; in others it does nothing"
+		symmetric    = "equality is symmetric"
+		longestClass = "the longest class has blocks of this length"
+		collected    = "nobody reads other flags than Announced, and the owner has cleared them"
+		whenSharded  = "it chooses when a bucket is sharded, and any shard serves"
+		noSlotInIt   = "a mask of this bit alone has no slot"
+		noError      = "the index is read with an error alone"
 	)
 	return []Mark{
 		{"actors", "(*linkedFramework).UserMessageCount", ReturnEarly, "func (f *linkedFramework) UserMessageCount() int { return *new(int);", nobody},
@@ -317,5 +336,30 @@ func Marks() []Mark { //nolint:funlen // a table
 		{"internal/stream/magazine", "(*Slot).Move", SwapArgs, "if matches(handle, w) {", symmetric},
 
 		{"cudadrv/fault", "(*live).hits", SwapArgs, "return number, r.Probability == 1 || chance(number, r.Seed) < r.Probability", anyHash},
+
+		// Of host.
+		{"host", "(*bound).grant", DropCall, "b.between()", ofTests},
+		{"host", "(*shelf).lower", DropCall, "sh.pool.bound.between()", ofTests},
+		{"host", "(*bound).grant", Arithmetic, "case !b.reclaim(granted+sh.bytes+keep, all):", moreUnused},
+		{"host", "(*bound).reclaim", DropCount, "wantBytes -= reclaimed", moreUnused},
+		{"host", "(*bound).reclaim", Boundary, "return wantBytes >= 0", moreUnused},
+		{"host", "(*bound).reclaim", PlusOne, "return wantBytes > (0+1)", "an unused allowance is of more than a byte"},
+		{"host", "(*bound).reclaim", PlusOne, "found = found || reclaimed > (0+1)", "an unused allowance is of more than a byte"},
+		{"host", "(*shelf).lower", Boundary, "if used > allowance || !sh.allowance.CompareAndSwap(allowance, used) {", stored},
+		{"host", "(*shelf).lower", Boundary, "if back < 0 {", "0 is given back"},
+		{"host", "classBytes", Boundary, "if class < powerShift {", "the formula of the steps has the last power of two, too"},
+		{"host", "(*counters).alloc", SwapAtomics, "shared.Raise(&c.peakBytes, c.liveBytes.Add(bytes)); shared.Raise(&c.peakBlocks, c.liveBlocks.Add(1))", twoCounts},
+		{"host", "(*counters).free", SwapAtomics, "c.liveBytes.Add(-bytes); c.liveBlocks.Add(-1)", twoCounts},
+		{"host", "(*Limit).request", SwapAtomics, "l.blocks.Add(-1); l.bytes.Add(-bytes)", twoCounts},
+		{"host", "Pooled", SwapAtomics, "p.lookAtBytes.Store(cfg.KeepBytes); p.bound.keep.Store(cfg.KeepBytes)", unshared},
+		{"host", "(*Pool).giveBack", SwapAtomics, "p.releasedBytes.Add(sh.bytes); p.releases.Add(1)", twoCounts},
+		{"host", "(*Pool).giveBack", SwapAtomics, "p.releasingBytes.Add(-sh.bytes); p.releasingBlocks.Add(-1)", twoCounts},
+		{"host", "(*Pool).sweep", SwapAtomics, "p.releasingBytes.Add(-s.shelf.bytes); p.releasingBlocks.Add(-1)", twoCounts},
+		{"host", "(*Pool).unqueue", SwapAtomics, "p.releasingBytes.Add(-s.shelf.bytes); p.releasingBlocks.Add(-1)", twoCounts},
+		{"host", "(*Pool).look", SwapAtomics, "p.pendingBytes.Add(-s.shelf.bytes); p.pendingBlocks.Add(-1)", twoCounts},
+		{"host", "(*Pool).Close", SwapAtomics, "p.bound.keep.Store(0); p.closed.Store(true)", "what is kept between the two is released after both"},
+		{"host", "(*slot).forget", SwapAtomics, "s.first.Store(0); s.more.Store(nil)", "only the goroutine that calls it reads the uses of a block that is not live"},
+		{"host", "(*Pool).stamp", PlusOne, "one := &stamp{stream: stream, mark: mark, number: p.stampCount.Add((1+1))}", "only the order of the numbers counts"},
+		{"host", "unopened.Stats", ReturnEarly, "func (unopened) Stats() Stats { return *new(Stats); return Stats{} }", "it returns the zero value"},
 	}
 }
