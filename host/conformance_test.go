@@ -170,15 +170,20 @@ func TestNoBytes(t *testing.T) {
 	t.Parallel()
 	forAll(t, func(t *testing.T, _ composition, a Allocator) {
 		t.Helper()
-		b := alloc(t, a, 0, 64)
-		assert.Empty(t, b.Bytes())
-		assert.Zero(t, b.Ptr())
-		assert.Zero(t, b.Len())
-		require.NoError(t, b.Use(7))
-		free(t, b)
-		free(t, b)
-		require.NoError(t, a.Free(b))
-		assert.Zero(t, a.Stats().LiveBlocks)
+		free(t, alloc(t, a, 64, 0)) // a cache has memory
+		for _, request := range []func(bytes, align int64) (Block, error){a.Alloc, a.AllocZeroed} {
+			b, err := request(0, 64)
+			require.NoError(t, err)
+			assert.Equal(t, Block{}, b)
+			assert.Empty(t, b.Bytes())
+			assert.Zero(t, b.Ptr())
+			assert.Zero(t, b.Len())
+			require.NoError(t, b.Use(7))
+			free(t, b)
+			free(t, b)
+			require.NoError(t, a.Free(b))
+			assert.Zero(t, a.Stats().LiveBlocks)
+		}
 		require.NoError(t, a.Close(t.Context()))
 	})
 }
@@ -421,6 +426,7 @@ func TestClose(t *testing.T) {
 			require.ErrorIs(t, err, ErrLeak)
 			require.ErrorAs(t, err, &left)
 			assert.Equal(t, LeakError{Kind: c.kind, Blocks: 1, Bytes: 4096}, *left)
+			require.EqualError(t, err, left.Error(), "it is told once")
 		}
 		for _, bytes := range []int64{0, 1, 4096} {
 			_, err := a.Alloc(bytes, 0)
@@ -491,6 +497,10 @@ func TestZeroValuesAreNotOpen(t *testing.T) {
 		assert.Zero(t, a.Stats(), "%T", a)
 	}
 	require.NoError(t, block.Free())
-	_, err = Trim(context.Background(), &Track{})
-	require.ErrorIs(t, err, vram.ErrNotOpen)
+	for _, a := range []Trimmer{
+		(*Limit)(nil), (*Track)(nil), (*Log)(nil), (*Zero)(nil), (*Pool)(nil), &Limit{}, &Track{}, &Log{}, &Zero{}, &Pool{},
+	} {
+		_, err = a.Trim(context.Background())
+		require.ErrorIs(t, err, vram.ErrNotOpen, "%T", a)
+	}
 }

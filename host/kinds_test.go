@@ -77,6 +77,28 @@ func TestTheLimitOfASize(t *testing.T) {
 	}
 }
 
+// A block lies within the memory of its slot, whatever alignment the slot's last block had.
+func TestBlocksLieWithinTheirSlots(t *testing.T) {
+	t.Parallel()
+	for range 20 { // the heap gives other addresses
+		p := must[*Pool](t)(Pooled(NewAligned(), PoolConfig{}))
+		for _, request := range []func(bytes, align int64) (Block, error){p.Alloc, p.AllocZeroed} {
+			for _, align := range []int64{0, 4 * pageBytes, 0, 8 * pageBytes, 64, 2 * pageBytes, pageBytes} {
+				bytes := int64(1<<20) - max(align-pageBytes, 0)
+				b, err := request(bytes, align)
+				require.NoError(t, err)
+				s := b.slot.where.(*pooled)
+				require.Zero(t, lead(address(b), align))
+				require.GreaterOrEqual(t, address(b), s.address())
+				require.LessOrEqual(t, address(b)+uint64(bytes), s.address()+uint64(s.inner.Len())) //nolint:gosec // lengths
+				free(t, b)
+			}
+		}
+		assert.EqualValues(t, 1, p.Stats().Misses, "it is one slot")
+		require.NoError(t, p.Close(t.Context()))
+	}
+}
+
 // Errors have all facts.
 func TestFactsOfErrors(t *testing.T) {
 	t.Parallel()

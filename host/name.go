@@ -113,11 +113,7 @@ func openDevice(n Name, o Options) (Allocator, error) {
 	if err != nil {
 		return nil, errors.Join(err, device.Close())
 	}
-	memory, err := OfStream(stream)
-	if err != nil {
-		return nil, errors.Join(err, device.Close())
-	}
-	return own(&opened{wrapper: wrap(memory), close: device.Close}), nil
+	return own(&opened{wrapper: wrap(ofStream(stream)), close: device.Close}), nil
 }
 
 // opened is an allocator with the device that was opened for it.

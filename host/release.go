@@ -176,7 +176,7 @@ func (p *Pool) drain(ctx context.Context, limit uint64) error {
 		}
 		one := p.oldest(limit)
 		if one == nil {
-			if again, err := p.awaitLooks(ctx); !again || err != nil {
+			if again, err := p.awaitLooks(ctx); !again {
 				return err
 			}
 			continue
@@ -205,8 +205,8 @@ var errPanicked = errors.New("host: the driver panicked when memory was released
 // slots: some queries of the driver.
 const lookInterval = 100 * time.Microsecond
 
-// awaitLooks lets other goroutines end their looks at pending slots. again is false if no look is running: the pending slots
-// are newer than the Trim.
+// awaitLooks lets other goroutines end their looks at pending slots. again is false with an error, and if no look is running: the
+// pending slots are newer than the Trim.
 func (p *Pool) awaitLooks(ctx context.Context) (again bool, err error) {
 	if !p.pending.empty() {
 		return false, nil

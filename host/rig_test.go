@@ -62,6 +62,9 @@ func (r *rig) end(a Allocator) {
 	r.t.Helper()
 	r.faults.Clear()
 	require.NoError(r.t, a.Close(r.t.Context()))
+	if p, ok := a.(*Pool); ok {
+		require.NoError(r.t, checkBooks(p))
+	}
 	s := a.Stats()
 	assert.Zero(r.t, s.LiveBlocks)
 	assert.Zero(r.t, s.KeptBytes+s.PendingBytes+s.ReleasingBytes)

@@ -24,9 +24,13 @@ func OfStream(s *vram.Stream) (*StreamMemory, error) {
 	if s == nil {
 		return nil, fmt.Errorf("host: the stream is nil: %w", vram.ErrNotOpen)
 	}
+	return ofStream(s), nil
+}
+
+func ofStream(s *vram.Stream) *StreamMemory {
 	m := &StreamMemory{stream: s}
 	m.owner = NewOwner(m)
-	return m, nil
+	return m
 }
 
 // Alloc is vram.Stream.AllocFor. Errors: *SizeError, *AlignError, ErrClosed and the stream's.

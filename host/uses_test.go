@@ -168,6 +168,32 @@ func TestABatchOfFreesSharesEvents(t *testing.T) {
 	r.end(a)
 }
 
+// The event of a batch, of however many blocks, is no other's before it has passed.
+func TestTheEventOfABatchIsItsOwn(t *testing.T) {
+	t.Parallel()
+	for blocks := range 4 {
+		r := newRig(t)
+		p := r.cache(1 << 20)
+		s, idle := r.stream(), r.stream()
+		r.busy(s, time.Second)
+		var all []Block
+		for range blocks {
+			b := alloc(t, p, 5000, 0)
+			require.NoError(t, b.Use(s))
+			all = append(all, b)
+		}
+		require.NoError(t, FreeAll(all...))
+		other := alloc(t, p, 100, 0)
+		require.NoError(t, other.Use(idle))
+		free(t, other)
+		assert.True(t, p.look())
+		assert.EqualValues(t, blocks*8192, p.Stats().PendingBytes)
+		r.sim.Advance(time.Second)
+		assert.Equal(t, blocks > 0, p.look())
+		r.end(p)
+	}
+}
+
 // A block that a captured stream uses is not freed: the event would be part of the graph.
 func TestACapturedStreamRefusesTheFree(t *testing.T) {
 	t.Parallel()
@@ -242,11 +268,15 @@ func TestAFailedQueryIsAskedAgain(t *testing.T) {
 func TestQueriesThatAlwaysFail(t *testing.T) {
 	r := newRig(t)
 	p := r.cache(0)
+	var streams []cudadrv.Stream
 	for range 3 {
 		s := r.stream()
 		r.busy(s, time.Second)
+		streams = append(streams, s)
 		b := alloc(t, p, 4096, 0)
-		require.NoError(t, b.Use(s))
+		for _, s := range streams { // it passes as the events of a block do, one after the other
+			require.NoError(t, b.Use(s))
+		}
 		free(t, b)
 	}
 	r.fail("cuEventQuery", 1, fault.Forever, cudadrv.Unknown)

@@ -360,6 +360,8 @@ func Marks() []Mark { //nolint:funlen // a table
 		{"host", "(*Pool).Close", SwapAtomics, "p.bound.keep.Store(0); p.closed.Store(true)", "what is kept between the two is released after both"},
 		{"host", "(*slot).forget", SwapAtomics, "s.first.Store(0); s.more.Store(nil)", "only the goroutine that calls it reads the uses of a block that is not live"},
 		{"host", "(*Pool).stamp", PlusOne, "one := &stamp{stream: stream, mark: mark, number: p.stampCount.Add((1+1))}", "only the order of the numbers counts"},
+		{"host", "(*PageLockedMemory).make", Boundary, "if align >= pageBytes {", "it adds 0 for a page"},
+		{"host", "(*Pool).awaitLooks", DropDefer, "defer wait.Stop()", "a timer that nobody has is collected"},
 		{"host", "unopened.Stats", ReturnEarly, "func (unopened) Stats() Stats { return *new(Stats); return Stats{} }", "it returns the zero value"},
 	}
 }
