@@ -1,7 +1,6 @@
 package share
 
 import (
-	"errors"
 	"io"
 	"net"
 	"os"
@@ -48,13 +47,12 @@ func receiveDescriptors(conn *net.UnixConn, message []byte) (files []*os.File, r
 		n, rightsBytes, flags, _, err := conn.ReadMsgUnix(message[readBytes:], rights)
 		more, parseErr := parseRights(rights[:rightsBytes])
 		files = append(files, more...)
+		if err == nil {
+			err = parseErr
+		}
 		switch {
-		case err != nil:
+		case err != nil: // io.EOF at the end of the connection
 			return files, readBytes, err
-		case parseErr != nil:
-			return files, readBytes, parseErr
-		case n == 0 && rightsBytes == 0:
-			return files, readBytes, errEnded
 		case flags&syscall.MSG_CTRUNC != 0:
 			return files, readBytes, &DescriptorError{len(files) + 1}
 		case len(files) > 1: // the peer may send several with each byte
@@ -65,26 +63,17 @@ func receiveDescriptors(conn *net.UnixConn, message []byte) (files []*os.File, r
 	return files, readBytes, nil
 }
 
-// parseRights returns the descriptors of a control message. With an error those that were found are returned, too.
-func parseRights(b []byte) (files []*os.File, failed error) {
-	if len(b) == 0 {
-		return nil, nil
-	}
+// parseRights returns the descriptors of control messages.
+func parseRights(b []byte) (files []*os.File, err error) {
 	messages, err := syscall.ParseSocketControlMessage(b)
 	if err != nil {
 		return nil, &ProtocolError{"control message: " + err.Error()}
 	}
 	for i := range messages {
-		if messages[i].Header.Level != syscall.SOL_SOCKET || messages[i].Header.Type != syscall.SCM_RIGHTS {
-			continue
-		}
-		fds, err := syscall.ParseUnixRights(&messages[i])
-		if err != nil {
-			failed = errors.Join(failed, &ProtocolError{"descriptors: " + err.Error()})
-		}
+		fds, _ := syscall.ParseUnixRights(&messages[i]) // none of a message of another kind
 		for _, fd := range fds {
 			files = append(files, os.NewFile(uintptr(fd), "imported memory")) //nolint:gosec // a descriptor is not negative
 		}
 	}
-	return files, failed
+	return files, nil
 }

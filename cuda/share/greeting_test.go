@@ -3,6 +3,7 @@
 package share
 
 import (
+	"errors"
 	"io"
 	"net"
 	"os"
@@ -102,6 +103,12 @@ func TestOffersAreChecked(t *testing.T) {
 			_, err = Import(s.c, b)
 			require.Error(t, err)
 			assertType(t, wrong.want, err)
+			if size, ok := errors.AsType[*SizeError](err); ok {
+				assert.Equal(t, [3]int64{offer.bytes, info.GranularityBytes, info.TotalBytes}, [3]int64{size.Bytes, size.GranularityBytes, size.LimitBytes})
+			}
+			if gpu, ok := errors.AsType[*GPUError](err); ok {
+				assert.Equal(t, GPUError{Theirs: offer.gpu, Ours: info.UUID}, *gpu)
+			}
 			assert.Equal(t, wrong.reason, refusal(t, a))
 			require.NoError(t, a.Close())
 			for kind, count := range descriptors(t) {
@@ -178,7 +185,15 @@ func TestAnswersAreChecked(t *testing.T) {
 			wrong.change(&answer)
 			_, err = b.Write(answer.encode())
 			require.NoError(t, err)
-			assertType(t, wrong.want, <-exported)
+			err = <-exported
+			assertType(t, wrong.want, err)
+			info := s.dev.Info()
+			if size, ok := errors.AsType[*SizeError](err); ok {
+				assert.Equal(t, SizeError{answer.bytes, answer.roundedBytes, info.GranularityBytes, info.TotalBytes}, *size)
+			}
+			if gpu, ok := errors.AsType[*GPUError](err); ok {
+				assert.Equal(t, GPUError{Theirs: answer.gpu, Ours: info.UUID}, *gpu)
+			}
 			assert.Equal(t, wrong.reason, refusal(t, b))
 			require.ErrorIs(t, m.Publish(s.c), ErrNotLinked)
 			assert.Equal(t, before, f.memory())

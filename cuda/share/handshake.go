@@ -12,9 +12,6 @@ import (
 	"github.com/go-vram/vram/cudadrv"
 )
 
-// errEnded is the end of a connection in the middle of a message.
-var errEnded = io.ErrUnexpectedEOF
-
 // errNoConnection refuses a nil connection.
 var errNoConnection = fmt.Errorf("share: no connection: %w", os.ErrInvalid)
 
@@ -133,10 +130,7 @@ func (m *Memory) export(l *link) error {
 func (m *Memory) confirm(l *link, confirmation *greeting) error {
 	m.linking.Lock()
 	defer m.linking.Unlock()
-	if err := m.refusal(); err != nil {
-		return err
-	}
-	if err := l.greet(confirmation, "export"); err != nil {
+	if err := l.greet(confirmation, "export"); err != nil { // another Export, or Close, has closed the connection, maybe
 		return err
 	}
 	if err := m.linked(l); err != nil {

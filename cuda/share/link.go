@@ -134,9 +134,7 @@ func (l *link) take(use *sync.RWMutex) error {
 			}
 		case kindGoodbye:
 			l.end(ErrPeerClosed)
-			if err := l.forget(use); err != nil {
-				return err
-			}
+			l.forget(use)
 		case kindReleased:
 			select {
 			case <-l.released:
@@ -150,13 +148,13 @@ func (l *link) take(use *sync.RWMutex) error {
 
 // forget closes the event of a closing peer, which will destroy it. If the driver fails, Close tries again; no call uses the
 // event from now on.
-func (l *link) forget(use *sync.RWMutex) error {
+func (l *link) forget(use *sync.RWMutex) {
 	use.Lock()
 	if l.destroy(&l.theirs) != nil {
 		l.retried.Add(1)
 	}
 	use.Unlock()
-	return l.write(note{kind: kindReleased})
+	_ = l.write(note{kind: kindReleased}) // if it fails the connection is closed, and the next read fails
 }
 
 // write sends a note. A peer that does not take it counts as dead.
@@ -177,7 +175,6 @@ func (l *link) write(n note) error {
 
 // cut ends the connection without a goodbye.
 func (l *link) cut() {
-	l.end(ErrClosed)
 	_ = l.conn.Close() // again, maybe
 	<-l.done
 }

@@ -255,7 +255,6 @@ func (m *Memory) settle() error {
 		if err := settle(stream.Stream()); err != nil {
 			return err
 		}
-		delete(m.used, stream)
 	}
 	return nil
 }

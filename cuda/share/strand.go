@@ -146,7 +146,7 @@ func (m *Memory) forgetPassed() {
 func (m *Memory) advance(tail *streams.Tail, q *waits) error {
 	for len(q.all) > 0 {
 		passed, err := m.passed(tail, q)
-		if err != nil || !passed {
+		if !passed { // also with an error
 			return err
 		}
 		if q.stuck {
@@ -159,7 +159,6 @@ func (m *Memory) advance(tail *streams.Tail, q *waits) error {
 			return err
 		}
 	}
-	q.all = nil
 	return nil
 }
 
@@ -176,15 +175,14 @@ func (m *Memory) passed(tail *streams.Tail, q *waits) (bool, error) {
 		return m.device.EventQuery(q.all[1].before)
 	}
 	c, err := cuda.NewContext(tail.Stream())
-	if err != nil {
-		return false, nil //nolint:nilerr // the stream is being closed, and Finished says when it has finished
+	if err == nil { // else the stream is being closed, and Finished says when it has finished
+		err = c.Submit(func(device cudadrv.Device, on cudadrv.Stream) error {
+			if err := device.EventRecord(w.after, on); err != nil {
+				return err
+			}
+			return uncaptured(c)
+		})
 	}
-	err = c.Submit(func(device cudadrv.Device, on cudadrv.Stream) error {
-		if err := device.EventRecord(w.after, on); err != nil {
-			return err
-		}
-		return uncaptured(c)
-	})
 	w.open = err != nil
 	return false, err
 }

@@ -79,13 +79,15 @@ func TestFencesBeforeTheEndCount(t *testing.T) {
 		awaited, received uint64 // received after the call has begun to wait
 		notified, ended   bool
 		err               error
+		closed            bool // by this process, as well
 	}{
-		"a fence":                            {0, 1, true, false, nil},
-		"a fence, and the end":               {0, 1, true, true, nil},
-		"a fence, and the end is seen first": {0, 1, false, true, nil},
-		"several fences, and the end":        {3, 7, false, true, nil},
-		"the end":                            {0, 0, false, true, ErrPeerDied},
-		"a notice of an old fence, the end":  {2, 2, true, true, ErrPeerDied},
+		"a Close, and the end":               {0, 0, true, true, ErrClosed, true},
+		"a fence":                            {0, 1, true, false, nil, false},
+		"a fence, and the end":               {0, 1, true, true, nil, false},
+		"a fence, and the end is seen first": {0, 1, false, true, nil, false},
+		"several fences, and the end":        {3, 7, false, true, nil, false},
+		"the end":                            {0, 0, false, true, ErrPeerDied, false},
+		"a notice of an old fence, the end":  {2, 2, true, true, ErrPeerDied, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for range 20 { // select takes either of two
@@ -96,6 +98,9 @@ func TestFencesBeforeTheEndCount(t *testing.T) {
 					failed := inBackground(func() error { return m.arrival(background(), l) })
 					synctest.Wait()
 					l.received.Store(one.received)
+					if one.closed {
+						close(m.quit)
+					}
 					if one.notified {
 						l.arrived <- struct{}{}
 					}

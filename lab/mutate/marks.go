@@ -83,6 +83,8 @@ func Marks() []Mark { //nolint:funlen // a table
 		noBin        = "no range has the length 0, so the first bin is empty"
 		unshared     = "no other goroutine has the value yet"
 		ofTests      = "it is a place for tests, at which other code does nothing"
+		uncollected  = "a timer that nobody has is collected"
+		oneLook      = "one look at each call bounds the number of streams, too"
 		moreUnused   = "what is reclaimed is unused, and the next Free that needs it gets it again"
 		tooMany      = "a C function does not see an argument too many"
 		onlyChecked  = "builds with -race or the tag invariants alone have the check; in others it does nothing"
@@ -361,7 +363,17 @@ func Marks() []Mark { //nolint:funlen // a table
 		{"host", "(*slot).forget", SwapAtomics, "s.first.Store(0); s.more.Store(nil)", "only the goroutine that calls it reads the uses of a block that is not live"},
 		{"host", "(*Pool).stamp", PlusOne, "one := &stamp{stream: stream, mark: mark, number: p.stampCount.Add((1+1))}", "only the order of the numbers counts"},
 		{"host", "(*PageLockedMemory).make", Boundary, "if align >= pageBytes {", "it adds 0 for a page"},
-		{"host", "(*Pool).awaitLooks", DropDefer, "defer wait.Stop()", "a timer that nobody has is collected"},
+		{"host", "(*Pool).awaitLooks", DropDefer, "defer wait.Stop()", uncollected},
 		{"host", "unopened.Stats", ReturnEarly, "func (unopened) Stats() Stats { return *new(Stats); return Stats{} }", "it returns the zero value"},
+		// Of cuda/share.
+		{"cuda/share", "(*link).goodbye", DropDefer, "defer timer.Stop()", uncollected},
+		{"cuda/share", "(*Memory).watch", DropDefer, "defer timer.Stop()", uncollected},
+		{"cuda/share", "(*Memory).watch", Arithmetic, "timer.Reset(patience/10 - 1)", "any short time serves"},
+		{"cuda/share", "(*Memory).watch", PlusOne, "timer.Reset(patience/10 + (1+1))", "any short time serves"},
+		{"cuda/share", "(*Memory).watch", PlusOne, "timer.Reset(patience/(10+1) + 1)", "any short time serves"},
+		{"cuda/share", "(*Memory).uses", Boundary, "if looks++; looks >= 2 {", oneLook},
+		{"cuda/share", "(*Memory).uses", PlusOne, "looks := (0+1)", oneLook},
+		{"cuda/share", "(*Memory).forgetPassed", PlusOne, "looks := (0+1)", oneLook},
+		{"cuda/share", "(*Memory).forgetPassed", Boundary, "if looks++; looks >= 2 {", oneLook},
 	}
 }
