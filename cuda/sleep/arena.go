@@ -118,13 +118,10 @@ func New(c *cuda.Context, o Options) (*Arena, error) {
 	a := &Arena{memory: memory, options: o, turn: make(chan struct{}, 1)}
 	device := memory.View()
 	a.checker, _ = device.(cudadrv.CheckedSleep)
-	if device.Info().Capabilities.Has(cudadrv.PinnedHost) {
+	if source, err := host.PageLockedSource(device); err == nil { // else contents cannot be saved
 		a.copies, _ = device.(cudadrv.HostMemory)
-	}
-	if a.copies != nil && o.Host == nil {
-		a.own = true
-		if a.options.Host, err = host.PageLockedSource(device); err != nil {
-			return nil, errors.Join(err, memory.Close())
+		if o.Host == nil {
+			a.own, a.options.Host = true, source
 		}
 	}
 	return a, nil

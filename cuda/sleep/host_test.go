@@ -118,6 +118,20 @@ func TestRefusedMemoryOfTheHostIsFreedLater(t *testing.T) {
 	assert.Zero(t, live())
 }
 
+// Calls that copy nothing wait for no copies, also after calls that did.
+func TestNoWaitWithoutCopies(t *testing.T) {
+	ctx := t.Context()
+	r := newFaultyRig(t, sleep.Options{})
+	_, _ = r.filled(3*mib, 1)
+	require.NoError(t, r.arena.Sleep(ctx, sleep.Save))
+	require.NoError(t, r.arena.Wake(ctx))
+	waits := r.faults.Calls("cuStreamSynchronize")
+	require.NoError(t, r.arena.Sleep(ctx, sleep.Drop))
+	require.NoError(t, r.arena.Sleep(ctx, sleep.Drop))
+	require.NoError(t, r.arena.Wake(ctx))
+	assert.Equal(t, waits, r.faults.Calls("cuStreamSynchronize"))
+}
+
 func TestTexts(t *testing.T) {
 	assert.Equal(t, "save drop Contents(3)", sleep.Save.String()+" "+sleep.Drop.String()+" "+sleep.Contents(3).String())
 	assert.Equal(t, "in an unknown state", sleep.State(3).String())

@@ -266,7 +266,11 @@ func TestTheDeviceIsClosedAsleep(t *testing.T) {
 		require.NoError(t, r.arena.Sleep(t.Context(), sleep.Save))
 		var inUse *vram.InUseError
 		require.ErrorAs(t, r.dev.Close(), &inUse)
-		require.ErrorIs(t, r.arena.Wake(t.Context()), sleep.ErrClosed)
+		err = r.arena.Wake(t.Context())
+		require.ErrorIs(t, err, sleep.ErrClosed)
+		require.NotContains(t, err.Error(), "giving memory back", "there is none")
+		_, err = sleep.New(r.c, sleep.Options{})
+		require.ErrorIs(t, err, sleep.ErrClosed)
 		require.ErrorIs(t, b.Free(), vram.ErrClosed)
 		assert.Equal(t, sleep.Asleep, r.arena.State())
 	}

@@ -375,5 +375,6 @@ func Marks() []Mark { //nolint:funlen // a table
 		{"cuda/share", "(*Memory).uses", PlusOne, "looks := (0+1)", oneLook},
 		{"cuda/share", "(*Memory).forgetPassed", PlusOne, "looks := (0+1)", oneLook},
 		{"cuda/share", "(*Memory).forgetPassed", Boundary, "if looks++; looks >= 2 {", oneLook},
+		{"cuda/sleep", "(*Arena).save", PlusOne, "if c.block, err = a.options.Host.Alloc(c.bytes, (0+1)); err != nil {", "both are any alignment"},
 	}
 }
