@@ -246,6 +246,46 @@ func TestNoCallWaitsForTheEndOfACapture(t *testing.T) {
 	}
 }
 
+// A capture of a stream that was closed does not begin, and a call in a capture has the errors that it has outside.
+func TestCallsThatAreRefusedWithACapture(t *testing.T) {
+	p := newPair(t)
+	c, err := p.on[0].NewStream()
+	require.NoError(t, err)
+	require.NoError(t, c.Stream().Close())
+	began := p.faults.Calls("cuStreamBeginCapture")
+	_, err = c.Capture(func() error { return nil })
+	require.ErrorIs(t, err, vram.ErrClosed)
+	assert.Equal(t, began, p.faults.Calls("cuStreamBeginCapture"))
+	require.NoError(t, c.Close())
+
+	freed, err := p.on[1].Alloc(mib)
+	require.NoError(t, err)
+	require.NoError(t, freed.Free())
+	c = p.on[0]
+	require.ErrorIs(t, c.WaitEvent(nil), cuda.ErrNotOpen)
+	require.ErrorIs(t, c.WaitEvent(&cuda.Event{}), cuda.ErrNotOpen)
+	g, err := c.Capture(func() error {
+		b, err := c.AllocFor(nil, vram.Request{Bytes: mib}) //nolint:staticcheck // refused
+		require.ErrorIs(t, err, cuda.ErrNilContext)
+		assert.Zero(t, b)
+		for _, zero := range []bool{false, true} {
+			for bytes, want := range map[int64]error{-1: vram.ErrNegative, 1 << 60: vram.ErrTooLarge} {
+				b, err = c.AllocFor(context.Background(), vram.Request{Bytes: bytes, Zero: zero})
+				require.ErrorIs(t, err, want)
+				assert.Zero(t, b)
+			}
+		}
+		var refused *cuda.ArgumentError
+		require.ErrorIs(t, c.Fill8(cuda.Whole(freed), 1), cuda.ErrNotLive)
+		require.False(t, errors.As(err, &refused))
+		require.ErrorIs(t, c.WaitEvent(nil), cuda.ErrNotOpen)
+		return nil
+	})
+	require.NoError(t, err)
+	require.NoError(t, g.Close())
+	p.close()
+}
+
 // A stream joins a capture after the calls in progress on it.
 func TestAJoiningStreamIsAnnounced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -156,7 +156,6 @@ func (q *Queue) prune() {
 			kept = append(kept, b)
 		}
 	}
-	clear(q.owned[len(kept):])
 	q.owned = kept
 	q.pruneAt = max(2*len(kept), leastPruned)
 }

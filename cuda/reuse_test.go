@@ -62,8 +62,16 @@ func TestReuseIsThatOfAllUses(t *testing.T) {
 		for range 120 {
 			switch n := random.IntN(10); {
 			case len(r.positions) == 0 || n == 0 && len(r.positions) < 4:
+				if random.IntN(3) == 0 { // a stream that does not join after all
+					r.add()
+					r.remove()
+				}
 				r.add()
 				want.add()
+				for _, p := range r.positions {
+					require.Len(t, p, len(want.known))
+				}
+				require.Len(t, r.positions, len(want.known))
 			case n < 4:
 				a, b := random.IntN(len(r.positions)), random.IntN(len(r.positions))
 				r.wait(a, b)

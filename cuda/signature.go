@@ -98,8 +98,7 @@ func (r *signatureReader) skipTo(directive string) bool {
 		case '"':
 			end := bytes.IndexAny(text[i+1:], "\"\n")
 			if end < 0 {
-				r.rest = nil
-				return false
+				end = len(text)
 			}
 			i += 1 + end
 		case '.':

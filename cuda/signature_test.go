@@ -19,8 +19,12 @@ import (
 func shown(s signature) string {
 	all := []string{}
 	for _, p := range s.params {
-		if p.typ == nil {
+		if p == (textParam{}) {
 			all = append(all, "?")
+			continue
+		}
+		if p.typ == nil {
+			all = append(all, "a part of it: "+p.name)
 			continue
 		}
 		all = append(all, p.text()+" "+p.name+":"+strconv.Itoa(int(p.bytes))+"/"+strconv.Itoa(int(p.align)))
@@ -58,6 +62,8 @@ func TestSignaturesInText(t *testing.T) {
 		".param .b8 [4] x":                                "?",
 		".param .align 3 .b8 x[4]":                        "?",
 		".param .align 0 .b8 x[4]":                        "?",
+		".param x[4]":                                     "?",
+		".param .align 8 x":                               "?",
 		".param .align 256 .b8 x[4]":                      "?",
 		".param .align .b8 x[4]":                          "?",
 		".param .global .u64 x":                           "?",

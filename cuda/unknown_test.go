@@ -81,6 +81,43 @@ func TestParametersThatAreNotKnown(t *testing.T) {
 	require.NoError(t, dev.Close())
 }
 
+// Arguments are aligned as C aligns them.
+func TestArgumentsAreAlignedAsInC(t *testing.T) {
+	dev, err := vram.Open(vram.Config{Driver: sim.New(sim.Config{})})
+	require.NoError(t, err)
+	s, err := dev.NewStream()
+	require.NoError(t, err)
+	c, err := NewContext(s)
+	require.NoError(t, err)
+	b, err := c.Alloc(512)
+	require.NoError(t, err)
+	pair := struct{ A, B int16 }{1, 2}
+	for _, one := range []struct {
+		arg         Arg
+		align, size int
+	}{
+		{Value(true), 1, 1}, {Value(int8(1)), 1, 1}, {Value(uint16(1)), 2, 2}, {Value(int32(1)), 4, 4}, {Value(uint32(1)), 4, 4},
+		{Value(float32(1)), 4, 4}, {Value(int64(1)), 8, 8}, {Value(uint64(1)), 8, 8}, {Value(float64(1)), 8, 8}, {Value(complex64(1)), 4, 8},
+		{Value(complex128(1)), 8, 16}, {Value([3]int32{}), 4, 12}, {Struct(pair), 2, 4}, {Value(b.Ptr()), 8, 8},
+		{Null(), 8, 8}, {In(b), 8, 8}, {Out(b), 8, 8}, {InOut(b), 8, 8}, {OrNull(b, In), 8, 8}, {OrNull(Buffer{}, In), 8, 8},
+	} {
+		for before := 1; before <= 8; before++ { // bytes in front of it
+			args := []Arg{}
+			for range before {
+				args = append(args, Value(uint8(7)))
+			}
+			var p params
+			_, err := c.placeAll(&Function{module: &Module{on: c.submission}}, &p, append(args, one.arg))
+			require.NoError(t, err)
+			assert.Equal(t, (before+one.align-1)/one.align*one.align+one.size, p.size, "%d bytes before %s", before, one.arg.got())
+		}
+	}
+	require.NoError(t, b.Free())
+	require.NoError(t, c.Close())
+	require.NoError(t, s.Close())
+	require.NoError(t, dev.Close())
+}
+
 // A text that disagrees with the driver tells nothing.
 func TestTextThatDisagreesWithTheDriver(t *testing.T) {
 	s := signatures([]byte(".entry k(.param .u32 a, .param .u64 b, .param .texref c, .param .f32 d) { ret; }"))["k"]

@@ -376,5 +376,9 @@ func Marks() []Mark { //nolint:funlen // a table
 		{"cuda/share", "(*Memory).forgetPassed", PlusOne, "looks := (0+1)", oneLook},
 		{"cuda/share", "(*Memory).forgetPassed", Boundary, "if looks++; looks >= 2 {", oneLook},
 		{"cuda/sleep", "(*Arena).save", PlusOne, "if c.block, err = a.options.Host.Alloc(c.bytes, (0+1)); err != nil {", "both are any alignment"},
+		// Of cuda.
+		{"cuda", "", PlusOne, "{\".b128\", 16, of(complex128Kind) | alignedTo((16+1))},", "no argument is aligned to more than 16 bytes"},
+		{"cuda", "(*imageReader).readFatBinary", Boundary, "if len(image) <= fatHeaderBytes {", "a header alone has no kernels either way"},
+		{"cuda", "(*Context).NewQueue", Table, "func (c *Context) NewQueue() *Queue { return &Queue{c: c, pruneAt: (leastPruned+1)} }", "it is when a list is searched for freed buffers"},
 	}
 }
