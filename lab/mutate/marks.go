@@ -380,5 +380,22 @@ func Marks() []Mark { //nolint:funlen // a table
 		{"cuda", "", PlusOne, "{\".b128\", 16, of(complex128Kind) | alignedTo((16+1))},", "no argument is aligned to more than 16 bytes"},
 		{"cuda", "(*imageReader).readFatBinary", Boundary, "if len(image) <= fatHeaderBytes {", "a header alone has no kernels either way"},
 		{"cuda", "(*Context).NewQueue", Table, "func (c *Context) NewQueue() *Queue { return &Queue{c: c, pruneAt: (leastPruned+1)} }", "it is when a list is searched for freed buffers"},
+		// Of the checker of hazards.
+		{"cudadrv/hazard/internal/core", "(*Core).Allocated", DropAssign, "r.Kind = Unmapped", "it is the zero value"},
+		{"cudadrv/hazard/internal/core", "(*Core).touch", DropAssign, "r.Kind = Unmapped", "it is the zero value"},
+		{"cudadrv/hazard/internal/core", "(*Core).Freed", Boundary, "if start > b.Ptr+cudadrv.Ptr(b.Bytes) {", "cells after the buffer are not its"},
+		{"cudadrv/hazard/internal/core", "(*Core).Freed", Negate, "return !false", "cells after the buffer are not its"},
+		{"cudadrv/hazard/internal/core", "(*Clock).join", Boundary, "for len(*c) <= len(other) {", "a zero at the end stands for no work"},
+		{"cudadrv/hazard/internal/core", "(*Clock).join", Boundary, "if (*c)[i] <= count {", "joining the same point again changes nothing"},
+		{"cudadrv/hazard/internal/core", "endOf", Boundary, "return end, a.Bytes >= 0 && end > a.Ptr", "no bytes end where they begin"},
+		{"cudadrv/hazard/internal/core", "endOf", Boundary, "return end, a.Bytes > 0 && end >= a.Ptr", "only no bytes end where they begin"},
+		{"cudadrv/hazard/internal/core", "(*memory).cut", Negate, "return !false", "it only ends the search early"},
+		{"cudadrv/hazard/internal/core", "(*memory).merge", Negate, "return !false", "it only ends the search early"},
+		{"cudadrv/hazard/internal/core", "(*memory).merge", Boundary, "if begin >= 0 {", "no cell ends at the address 0"},
+		{"cudadrv/hazard/internal/core", "(*memory).merge", PlusOne, "if begin > (0+1) {", "no memory is at the address 0"},
+		{"cudadrv/hazard/internal/core", "(*cell).alike", SwapArgs, "return c.buffer == d.buffer && c.managed == d.managed && c.write == d.write && slices.Equal(d.reads, c.reads)", symmetric},
+		{"cudadrv/hazard/internal/core", "(*cell).forget", DropAssign, "c.reads = nil", "it lets the list be collected"},
+		{"cudadrv/hazard/internal/core", "(*order).begin", PlusOne, "o.places = append(o.places, (0+1))", "only whether one count is above another is read"},
+		{"cudadrv/hazard/internal/core", "(*order).reach", DropAssign, "st.known = o.version", "joining the same point again changes nothing"},
 	}
 }

@@ -12,9 +12,6 @@ func (c *Core) Allocated(b Buffer) {
 	born := &buffer{Buffer: b}
 	born.Freed = nil
 	c.live[b.Ptr] = born
-	if b.Bytes <= 0 {
-		return
-	}
 	now := Use{What: "allocated", Stream: b.Stream, Place: b.Allocated}
 	point := c.order.reach(b.Stream).point
 	end := b.Ptr + cudadrv.Ptr(b.Bytes)
@@ -70,9 +67,6 @@ func (c *Core) Freed(p cudadrv.Ptr, from site.Stack) {
 	}
 	delete(c.live, p)
 	b.freed, b.Freed = true, from
-	if b.Bytes <= 0 {
-		return
-	}
 	point := c.order.hosts[Allocator].copied()
 	if st, ok := c.order.streams[b.Stream]; ok {
 		point.join(st.point)

@@ -95,16 +95,11 @@ func (c *Core) Over(by Host, point Clock) { c.order.over(by, point) }
 
 // Mapped adds memory, of the allocator's or the program's own.
 func (c *Core) Mapped(p cudadrv.Ptr, bytes int64, by Host) {
-	if bytes > 0 {
-		c.memory.put(p, p+cudadrv.Ptr(bytes), by == Allocator)
-	}
+	c.memory.put(p, p+cudadrv.Ptr(bytes), by == Allocator)
 }
 
 // Unmapped takes memory away. All work on it must be known to be over, and no buffer may have it.
 func (c *Core) Unmapped(p cudadrv.Ptr, bytes int64, by Host, from site.Stack) {
-	if bytes <= 0 {
-		return
-	}
 	now := &Use{What: "unmapped", OnHost: true, Place: from}
 	var told bool
 	for _, piece := range c.memory.cut(p, p+cudadrv.Ptr(bytes)) {
@@ -157,15 +152,21 @@ func (c *Core) work(s cudadrv.Stream, what string, from site.Stack, accesses []A
 		if a.Write {
 			use = writes
 		}
-		end := a.Ptr + cudadrv.Ptr(a.Bytes)
-		if a.Bytes <= 0 || end <= a.Ptr {
-			continue // nothing, or no range of addresses: the driver's to refuse
+		end, ok := endOf(a)
+		if !ok {
+			continue // the driver's to refuse
 		}
 		for _, piece := range c.memory.cut(a.Ptr, end) {
 			c.touch(piece, st.point, access{st.place, count, use, nil}, a.Write, func(b *buffer) bool { return c.sleeps(s) || b != nil && may(b) })
 		}
 		c.memory.merge(a.Ptr, end)
 	}
+}
+
+// endOf returns the end of an access. ok is false for one of nothing, or of no range of addresses.
+func endOf(a Access) (end cudadrv.Ptr, ok bool) {
+	end = a.Ptr + cudadrv.Ptr(a.Bytes)
+	return end, a.Bytes > 0 && end > a.Ptr
 }
 
 // touch checks one access of one piece, and notes it.

@@ -19,11 +19,15 @@ func (c *Core) Entries() int {
 func (c *Core) Check() error {
 	var reached cudadrv.Ptr
 	var wrong error
+	var last *cell
 	c.memory.cells.Ascend(0, func(start cudadrv.Ptr, at *cell) bool {
 		if start < reached || at.end <= start {
-			wrong = fmt.Errorf("a cell of [%#x,%#x) behind %#x", start, at.end, reached)
+			wrong = fmt.Errorf("a cell of [%#x,%#x) after %#x", start, at.end, reached)
 		}
-		reached = at.end
+		if last != nil && start == reached && last.alike(at) {
+			wrong = fmt.Errorf("two cells that are alike meet at %#x", start)
+		}
+		reached, last = at.end, at
 		return wrong == nil
 	})
 	return wrong

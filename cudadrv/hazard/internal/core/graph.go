@@ -62,7 +62,7 @@ func (c *Core) capture(k *capture, s cudadrv.Stream, now step) {
 	now.owners = c.owners(now.accesses)
 	k.steps = append(k.steps, now)
 	for _, a := range now.accesses {
-		if end := a.Ptr + cudadrv.Ptr(a.Bytes); a.Bytes > 0 && end > a.Ptr {
+		if end, ok := endOf(a); ok {
 			k.memory.put(a.Ptr, end, false) // decided when the graph is launched
 		}
 	}
@@ -179,11 +179,9 @@ func (c *Core) GraphExecDestroyed(x cudadrv.GraphExec) { delete(c.graphs.execs, 
 func (c *Core) GraphLaunched(x cudadrv.GraphExec, s cudadrv.Stream, from site.Stack) {
 	e := c.graphs.execs[x]
 	if e == nil { // made past the checker
-		c.Work(s, "graph", from, nil)
 		return
 	}
 	c.order.reach(s).point.join(e.last)
-	c.Work(s, "graph", from, nil)
 	for _, one := range e.steps {
 		c.work(s, one.what, from, one.accesses, func(b *buffer) bool { return e.mayTouch(c, b, one.owners) })
 	}
@@ -202,8 +200,8 @@ func (e *exec) mayTouch(c *Core, b *buffer, owners []*buffer) bool {
 // owners returns the buffers that have the memory of accesses, or had it last.
 func (c *Core) owners(accesses []Access) (all []*buffer) {
 	for _, a := range accesses {
-		end := a.Ptr + cudadrv.Ptr(a.Bytes)
-		if a.Bytes <= 0 || end <= a.Ptr {
+		end, ok := endOf(a)
+		if !ok {
 			continue
 		}
 		for _, p := range c.memory.cut(a.Ptr, end) {

@@ -59,7 +59,7 @@ type piece struct {
 	cell       *cell
 }
 
-// cut makes cells end at both ends of a range and returns the pieces in it, gaps included. Precondition: begin < end.
+// cut makes cells end at both ends of a range and returns the pieces in it, gaps included: none of a range of no bytes.
 func (m *memory) cut(begin, end cudadrv.Ptr) []piece {
 	m.split(begin)
 	m.split(end)

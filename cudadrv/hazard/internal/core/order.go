@@ -66,8 +66,6 @@ func (o *order) begin(s cudadrv.Stream, blocking bool) *stream {
 		st.place = len(o.places)
 		o.places = append(o.places, 0)
 	}
-	st.point.join(o.hosts[Program])
-	st.known = o.version
 	o.streams[s] = st
 	return st
 }

@@ -190,14 +190,26 @@ type player struct {
 	buffers map[cudadrv.Ptr]int64
 	users   map[cudadrv.Ptr]cudadrv.Stream // the last, by the first address
 	graphs  []*played
+
+	lastGraph cudadrv.Graph
 }
 
-// played is a graph: its steps, and the steps before the end of its last launch.
+// played is a graph that can be launched: its steps, and the steps before the end of its last launch.
 type played struct {
 	exec  cudadrv.GraphExec
 	steps [][]core.Access
 	lives []map[int]bool // that had the memory of each step when it was captured
 	last  map[int]bool
+	made  *made
+	ended bool // the checker does not know it
+}
+
+// made is a graph that launches are made of.
+type made struct {
+	graph cudadrv.Graph
+	steps [][]core.Access
+	lives []map[int]bool
+	named bool
 }
 
 func (p *player) stream() cudadrv.Stream { return rapid.SampledFrom(p.streams).Draw(p.t, "stream") }
@@ -220,7 +232,7 @@ func (p *player) span() (cudadrv.Ptr, int64) {
 func (p *player) play() []core.Kind {
 	switch verb := rapid.SampledFrom([]string{
 		"work", "work", "work", "work", "record", "record", "wait", "wait", "query", "stream", "device",
-		"map", "unmap", "alloc", "alloc", "free", "free", "create", "destroy", "capture", "launch", "launch",
+		"map", "unmap", "alloc", "alloc", "free", "free", "create", "destroy", "capture", "launch", "launch", "branches", "change",
 	}).Draw(p.t, "verb"); verb {
 	case "work":
 		s, accesses := p.accesses()
@@ -257,6 +269,10 @@ func (p *player) play() []core.Kind {
 		p.capture()
 	case "launch":
 		return p.launch()
+	case "branches":
+		return p.branches()
+	case "change":
+		p.change()
 	default:
 		return p.remember(verb)
 	}
@@ -297,7 +313,7 @@ func (p *player) capture() {
 		return
 	}
 	const turn cudadrv.Event = 99
-	g := &played{exec: cudadrv.GraphExec(len(p.graphs) + 1)}
+	var g made
 	p.core.CaptureBegan(first)
 	at := first
 	to := func(s cudadrv.Stream) {
@@ -313,13 +329,138 @@ func (p *player) capture() {
 			break
 		}
 		to([]cudadrv.Stream{first, second}[i%2])
-		p.core.Work(at, "kernel", nil, accesses)
-		g.steps, g.lives = append(g.steps, accesses), append(g.lives, p.ref.livesOf(accesses))
+		p.work(&g, at, accesses)
 	}
 	to(first)
-	p.core.CaptureEnded(first, cudadrv.Graph(g.exec))
-	p.core.GraphInstantiated(cudadrv.Graph(g.exec), g.exec)
-	p.graphs = append(p.graphs, g)
+	p.finish(&g, first)
+}
+
+// work captures a step, whose accesses are the caller's afterwards.
+func (p *player) work(g *made, s cudadrv.Stream, accesses []core.Access) {
+	g.steps, g.lives = append(g.steps, slices.Clone(accesses)), append(g.lives, p.ref.livesOf(accesses))
+	p.core.Work(s, "kernel", nil, accesses)
+	clear(accesses)
+}
+
+// finish ends a capture, and makes something of it that can be launched, or nothing.
+func (p *player) finish(g *made, first cudadrv.Stream) {
+	if rapid.IntRange(0, 9).Draw(p.t, "drops") == 5 {
+		p.core.CaptureDropped(first)
+		return
+	}
+	p.lastGraph++
+	g.graph = p.lastGraph
+	p.core.CaptureEnded(first, g.graph)
+	if g.named = rapid.Bool().Draw(p.t, "named"); g.named {
+		names := []cudadrv.GraphNode{}
+		for i := range g.steps {
+			names = append(names, nodeOf(g, i))
+		}
+		p.core.NodesNamed(g.graph, names)
+		clear(names)
+	}
+	for range rapid.IntRange(1, 2).Draw(p.t, "instances") {
+		x := &played{exec: cudadrv.GraphExec(len(p.graphs) + 1), steps: slices.Clone(g.steps), lives: slices.Clone(g.lives), made: g}
+		p.core.GraphInstantiated(g.graph, x.exec)
+		p.graphs = append(p.graphs, x)
+	}
+	if rapid.Bool().Draw(p.t, "forgets the graph") {
+		p.core.GraphDestroyed(g.graph)
+		g.graph = 0
+	}
+}
+
+func nodeOf(g *made, i int) cudadrv.GraphNode { return cudadrv.GraphNode(int(g.graph)*100 + i + 1) }
+
+// branches captures work on two streams, the second of which follows what the first has done before it waited, and the first what
+// the second has done before the end.
+func (p *player) branches() (found []core.Kind) {
+	first, second := p.stream(), p.stream()
+	if first == 0 || second == 0 || first == second {
+		return nil
+	}
+	const fork, end cudadrv.Event = 97, 98
+	var g made
+	var trunk, branch [][]core.Access // without an order
+	p.core.CaptureBegan(first)
+	p.core.EventRecorded(fork, first)
+	p.core.StreamWaits(second, fork)
+	for range rapid.IntRange(1, 4).Draw(p.t, "steps") {
+		_, accesses := p.accesses()
+		if len(accesses) == 0 {
+			break
+		}
+		kept := slices.Clone(accesses)
+		own, other, s := &trunk, branch, first
+		if rapid.Bool().Draw(p.t, "branch") {
+			own, other, s = &branch, trunk, second
+		}
+		*own = append(*own, kept)
+		p.work(&g, s, accesses)
+		for _, one := range other {
+			if conflicts(one, kept) {
+				found = append(found, core.Race)
+			}
+		}
+	}
+	p.core.EventRecorded(end, second)
+	p.core.StreamWaits(first, end)
+	p.finish(&g, first)
+	return found
+}
+
+func conflicts(a, b []core.Access) bool {
+	for _, x := range a {
+		for _, y := range b {
+			if (x.Write || y.Write) && x.Ptr < y.Ptr+cudadrv.Ptr(y.Bytes) && y.Ptr < x.Ptr+cudadrv.Ptr(x.Bytes) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// change gives a kernel of a graph other parameters, updates the graph, or ends it.
+func (p *player) change() {
+	if len(p.graphs) == 0 {
+		return
+	}
+	g := rapid.SampledFrom(p.graphs).Draw(p.t, "graph")
+	node := rapid.IntRange(0, 3).Draw(p.t, "node")
+	name := cudadrv.GraphNode(1_000_000)
+	if g.made.graph != 0 {
+		name = nodeOf(g.made, node)
+	}
+	known := !g.ended && g.made.graph != 0 && g.made.named && node < len(g.made.steps) && len(g.steps) == len(g.made.steps)
+	switch rapid.SampledFrom([]string{"changed", "touches", "updated", "ended"}).Draw(p.t, "change") {
+	case "changed":
+		p.core.NodeChanged(g.exec, name)
+		if g.steps = slices.Clone(g.steps); known {
+			g.steps[node] = nil
+		} else {
+			g.steps, g.lives = nil, nil
+		}
+	case "touches":
+		_, accesses := p.accesses()
+		kept, lives := slices.Clone(accesses), p.ref.livesOf(accesses)
+		p.core.NodeTouches(g.exec, name, nil, accesses)
+		clear(accesses)
+		if g.steps, g.lives = slices.Clone(g.steps), slices.Clone(g.lives); known {
+			g.steps[node], g.lives[node] = kept, lives
+		} else {
+			g.steps, g.lives = nil, nil
+		}
+	case "updated":
+		other := rapid.SampledFrom(p.graphs).Draw(p.t, "by")
+		p.core.GraphUpdated(g.exec, other.made.graph)
+		g.steps, g.lives = nil, nil
+		if other.made.graph != 0 {
+			g.steps, g.lives = slices.Clone(other.made.steps), slices.Clone(other.made.lives)
+		}
+	case "ended":
+		p.core.GraphExecDestroyed(g.exec)
+		g.ended = true
+	}
 }
 
 // launch runs all steps after the last launch.
@@ -329,6 +470,10 @@ func (p *player) launch() (found []core.Kind) {
 	}
 	g, s := rapid.SampledFrom(p.graphs).Draw(p.t, "graph"), p.stream()
 	p.core.GraphLaunched(g.exec, s, nil)
+	if g.ended {
+		p.ref.add(s, nil)
+		return nil
+	}
 	p.ref.add(s, g.last)
 	for i, accesses := range g.steps {
 		found = append(found, p.ref.workOf(s, accesses, g.lives[i])...)

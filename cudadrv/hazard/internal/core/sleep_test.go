@@ -15,6 +15,7 @@ func TestMemorySleeps(t *testing.T) {
 	b := newBench(t)
 	b.alloc(arena, 0x1000, one)
 	b.alloc(arena+0x1000, 0x1000, one)
+	b.writes(one, arena, 0x800)
 	b.SleepBegan(one)
 	b.Work(one, "copy", site.Here(0), []core.Access{{Ptr: arena, Bytes: 0x10000}}) // more than the buffers
 	b.Over(core.Allocator, b.DevicePoint())
@@ -27,6 +28,7 @@ func TestMemorySleeps(t *testing.T) {
 	b.free(arena + 0x1000)
 	b.Mapped(arena, 0x10000, core.Allocator)
 	b.SleepEnded(one)
+	assert.NoError(t, b.Check())
 	b.Work(two, "kernel", site.Here(0), []core.Access{{Ptr: arena, Bytes: 0x1000, Write: true}})
 	assert.Equal(t, []core.Kind{core.Unmapped}, kinds(b))
 	b.Work(two, "kernel", site.Here(0), []core.Access{{Ptr: arena + 0x1000, Bytes: 0x1000}})
