@@ -89,6 +89,8 @@ func TestVariablesOfModulesAreMemory(t *testing.T) {
 	require.NoError(t, y.checker.Err())
 	require.NoError(t, y.ModuleUnload(m))
 	assert.Equal(t, []hazard.Kind{hazard.EarlyUnmap}, y.kinds(), "the memset may still run")
+	reports, _ := y.checker.Reports()
+	assert.Contains(t, reports[0].Now.Place.String(), "(compute_test.go:")
 }
 
 func TestWideFillsAndRowsAreAccesses(t *testing.T) {

@@ -389,6 +389,9 @@ func TestArgumentsOfANodeAreAccesses(t *testing.T) {
 			}
 			require.NoError(t, y.MemsetD8Async(y.arena+c.second, 1, 8, y.two))
 			assert.Equal(t, c.want, y.kinds(), "%v", y.checker.Err())
+			if reports, _ := y.checker.Reports(); len(reports) > 0 {
+				assert.Regexp(t, `^kernel, set at .*\(graph_test.go:\d+\), writes$`, reports[0].Before.What)
+			}
 		})
 	}
 }

@@ -49,9 +49,11 @@ type yard struct {
 	one, two       cudadrv.Stream
 }
 
-func newYard(t *testing.T) *yard {
+func newYard(t *testing.T) *yard { t.Helper(); return newYardOf(t, sim.Config{}) }
+
+func newYardOf(t *testing.T, config sim.Config) *yard {
 	t.Helper()
-	machine := sim.New(sim.Config{})
+	machine := sim.New(config)
 	driver := hazard.Wrap(machine)
 	y := &yard{t: t, checker: driver.Checker(0), gpu: machine.Device(0)}
 	var err error
@@ -201,6 +203,8 @@ func TestEarlyUnmapAndEarlyReuse(t *testing.T) {
 	y.checker.Freed(y.arena, site.Here(0))
 	require.NoError(t, y.allocator.MemUnmap(y.arena, granule))
 	assert.Equal(t, []hazard.Kind{hazard.EarlyReuse, hazard.EarlyUnmap}, y.kinds())
+	reports, _ := y.checker.Reports()
+	assert.Contains(t, reports[1].Now.Place.String(), "(hazard_test.go:")
 }
 
 func TestWhatIsToldAtOnce(t *testing.T) {
@@ -228,6 +232,7 @@ func TestTheLastClose(t *testing.T) {
 	assert.Zero(t, y.checker.LiveCount())
 	y.alloc(512, y.one)
 	require.NoError(t, y.allocator.Close())
+	assert.Equal(t, 1, y.checker.LiveCount(), "it is not the last one")
 	require.NoError(t, y.Close())
 	assert.Zero(t, y.checker.LiveCount())
 	assert.Len(t, y.kinds(), 1)
