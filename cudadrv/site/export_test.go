@@ -6,6 +6,7 @@ import "runtime"
 var (
 	Ours     = ours
 	Exported = exported
+	FirstOf  = firstOf
 )
 
 // Has reports whether a function of a file is a helper.

@@ -167,6 +167,12 @@ func TestNamesOfClosures(t *testing.T) {
 	assert.True(t, site.Has(h, "example.com/app.Step.With.func1", "/mod/example.com/app/mem@v1.2.3/with.go"))
 	assert.False(t, site.Has(h, "example.com/app.Step.With.func1", "/mod/example.com/app/step.go"))
 	assert.False(t, site.Has(h, "example.com/app.Step.With", "/mod/example.com/app/mem/with.go"))
+	assert.False(t, site.Has(h, "example.com/other/mem.Step.With.func1", "/mod/example.com/other/mem/with.go"), "its own package has that folder")
+	h = site.NewHelpers([]string{"example.com/app/mem.With"})
+	assert.True(t, site.Has(h, "example.com/app.Step.With.func1", "/mod/example.com/app/mem/with.go"))
+	assert.False(t, site.Has(h, "example.com/app.Step.Other.func1", "/mod/example.com/app/mem/with.go"))
+	assert.False(t, site.Has(h, "example.com/app.Step.With.func1", "/mod/example.com/app/step.go"))
+	assert.False(t, site.Has(h, "example.com/other/mem.Step.With.func1", "/mod/example.com/other/mem/with.go"))
 }
 
 // Calls that share a slot of the table replace each other, and the answers stay right.

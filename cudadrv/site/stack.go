@@ -44,24 +44,26 @@ func (s Stack) Known() bool { return len(s) > 0 }
 // only, which costs several microseconds.
 func (s Stack) Frames() []runtime.Frame {
 	all := make([]runtime.Frame, 0, len(s))
-	first, entry := -1, 0
 	for _, call := range s {
-		f := frameOf(call)
-		if strings.HasPrefix(f.Function, "runtime.") {
-			continue
+		if f := frameOf(call); !strings.HasPrefix(f.Function, "runtime.") {
+			all = append(all, f)
 		}
-		if first < 0 && !ours(f) {
-			first = len(all)
-		}
-		if first < 0 && exported(f.Function) {
-			entry = len(all)
-		}
-		all = append(all, f)
 	}
-	if first < 0 {
-		first = entry
+	all = all[firstOf(all):]
+	return all[:min(len(all), programDepth)]
+}
+
+// firstOf returns the index of the program's innermost call; of a stack without one, of the outermost exported function.
+func firstOf(all []runtime.Frame) (entry int) {
+	for i, f := range all {
+		if !ours(f) {
+			return i
+		}
+		if exported(f.Function) {
+			entry = i
+		}
 	}
-	return all[first:min(len(all), first+programDepth)]
+	return entry
 }
 
 // frameOf returns the frame of one call. A whole stack would get the calls back that Helpers has left out: CallersFrames adds the

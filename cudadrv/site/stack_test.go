@@ -89,6 +89,10 @@ func TestExportedFunctions(t *testing.T) {
 		"github.com/go-vram/vram/streams.(*Stream).AllocFor":       true,
 		"github.com/go-vram/vram/streams.Buffer.Free":              true,
 		"github.com/go-vram/vram/futures.Then[...]":                true,
+		"github.com/go-vram/vram/futures.A":                        true,
+		"github.com/go-vram/vram/futures.Z.A":                      true,
+		"github.com/go-vram/vram/futures.a":                        false,
+		"github.com/go-vram/vram/futures._":                        false,
 		"github.com/go-vram/vram/futures.Future[...].Await":        true,
 		"github.com/go-vram/vram/streams.(*Stream).AllocFor.func1": false,
 		"github.com/go-vram/vram/streams.(*Stream).allocNow":       false,
@@ -98,6 +102,47 @@ func TestExportedFunctions(t *testing.T) {
 		"github.com/go-vram/vram/futures.Future[...].park":         false,
 	} {
 		assert.Equal(t, want, site.Exported(function), function)
+	}
+}
+
+// Frames begin with the program's innermost call, or else with the function that a goroutine of the allocator's began with.
+func TestWhereFramesBegin(t *testing.T) {
+	const exported, inner, program = "github.com/go-vram/vram/streams.(*Stream).AllocFor", "github.com/go-vram/vram/streams.find", "main.train"
+	for _, c := range []struct {
+		want      int
+		functions []string
+	}{
+		{0, nil}, {0, []string{program}}, {0, []string{program, exported, program}}, {1, []string{inner, program, program}},
+		{2, []string{exported, inner, program, exported}}, {0, []string{inner}}, {0, []string{inner, inner}}, {0, []string{exported}},
+		{0, []string{exported, inner}}, {1, []string{inner, exported}}, {2, []string{exported, inner, exported, inner}},
+	} {
+		var all []runtime.Frame
+		for _, f := range c.functions {
+			all = append(all, runtime.Frame{Function: f, File: "x.go"})
+		}
+		assert.Equal(t, c.want, site.FirstOf(all), "%v", c.functions)
+	}
+}
+
+// The first call of a stack is the caller, or the one that so many calls have led to: the others are as deep as they can be.
+func TestAStackBeginsWithItsCaller(t *testing.T) {
+	for _, h := range []*site.Helpers{nil, site.NewHelpers([]string{"example.com/other"})} {
+		var nested func(calls, skip int) site.Stack
+		nested = func(calls, skip int) site.Stack {
+			if calls == 0 {
+				return h.Here(skip)
+			}
+			return nested(calls-1, skip)
+		}
+		first := func(s site.Stack) string {
+			f, _ := runtime.CallersFrames(s).Next()
+			return f.Function
+		}
+		const test = here1 + "TestAStackBeginsWithItsCaller"
+		assert.Equal(t, test+".func1", first(nested(0, 0)))
+		assert.Equal(t, test, first(nested(0, 1)))
+		assert.Len(t, nested(100, 0).Frames(), 22)
+		assert.Equal(t, len(nested(100, 0)), len(nested(100, 3)))
 	}
 }
 

@@ -397,5 +397,10 @@ func Marks() []Mark { //nolint:funlen // a table
 		{"cudadrv/hazard/internal/core", "(*cell).forget", DropAssign, "c.reads = nil", "it lets the list be collected"},
 		{"cudadrv/hazard/internal/core", "(*order).begin", PlusOne, "o.places = append(o.places, (0+1))", "only whether one count is above another is read"},
 		{"cudadrv/hazard/internal/core", "(*order).reach", DropAssign, "st.known = o.version", "joining the same point again changes nothing"},
+		// Of cudadrv/site.
+		{"cudadrv/site", "exported", PlusOne, "if name == \"\" || name[0] < 'A' || name[0] > ('Z'+1) {", "no name begins with a bracket"},
+		{"cudadrv/site", "(*Helpers).kindOf", PlusOne, "slot := &h.kinds[uint64(call)*0x9E3779B97F4A7C15>>(52+1)]", "any slot serves"},
+		{"cudadrv/site", "(*Helpers).kindOf", PlusOne, "slot := &h.kinds[uint64(call)*(0x9E3779B97F4A7C15+1)>>52]", "any slot serves"},
+		{"cudadrv/site", "(*Helpers).kindOf", DropCall, "slot.Store(uint64(call)<<kindBits | uint64(k))", "it saves looking the call up again"},
 	}
 }
