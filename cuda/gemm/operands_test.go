@@ -61,10 +61,22 @@ func (m *matrices) touched(batch int64) map[int64]bool {
 	return all
 }
 
+// width returns the part of the distance of rows that the matrices occupy without a gap: of one, and of several whose rows lie side
+// by side, or one after the other. 0: it is none.
+func (m *matrices) width(batch int64) int64 {
+	switch {
+	case batch == 1 || m.stride == m.rows*m.ld:
+		return m.columns * m.size
+	case m.stride == m.columns:
+		return batch * m.columns * m.size
+	}
+	return 0
+}
+
 func problems(t *rapid.T) gemm.Problem {
 	small := func(name string, least int) int64 { return int64(rapid.IntRange(least, 4).Draw(t, name)) }
 	p := gemm.Problem{
-		M: small("m", 1), N: small("n", 1), K: small("k", 0), Batch: small("batch", 1), TransposeA: rapid.Bool().Draw(t, "ta"),
+		M: small("m", 0), N: small("n", 0), K: small("k", 0), Batch: small("batch", 1), TransposeA: rapid.Bool().Draw(t, "ta"),
 		TransposeB: rapid.Bool().Draw(t, "tb"), In: rapid.SampledFrom([]gemm.Type{gemm.Float32, gemm.BFloat16}).Draw(t, "in"),
 		Epilogue: rapid.SampledFrom([]gemm.Epilogue{gemm.None, gemm.GELU, gemm.GELUAux, gemm.GELUGradient}).Draw(t, "epilogue"),
 		Bias:     rapid.Bool().Draw(t, "bias"),
@@ -73,7 +85,8 @@ func problems(t *rapid.T) gemm.Problem {
 		p.LDA, p.LDB, p.LDC, p.LDAux = 12, 12, 12, 12
 	}
 	if p.Batch > 1 {
-		p.StrideA, p.StrideB = int64(rapid.IntRange(0, 24).Draw(t, "stride a")), int64(rapid.IntRange(0, 24).Draw(t, "stride b"))
+		stride := rapid.OneOf(rapid.Int64Range(0, 24), rapid.SampledFrom([]int64{12, 24, p.M, p.N, p.K}))
+		p.StrideA, p.StrideB = stride.Draw(t, "stride a"), stride.Draw(t, "stride b")
 	}
 	return p
 }
@@ -136,8 +149,8 @@ func TestOperandsThatShareMemory(t *testing.T) {
 					shares = shares || of[at]
 				}
 				require.True(t, !shares || err != nil, "%s and %s share an element", a.name, b.name)
-				pitch := a.ld * a.size
-				if p.Batch > 1 || b.ld*b.size != pitch || a.at.Offset%pitch+a.columns*a.size > pitch || b.at.Offset%pitch+b.columns*b.size > pitch {
+				pitch, width, other := a.ld*a.size, a.width(p.Batch), b.width(p.Batch)
+				if b.ld*b.size != pitch || width == 0 || other == 0 || a.at.Offset%pitch+width > pitch || b.at.Offset%pitch+other > pitch {
 					continue // it may be refused as well
 				}
 				require.True(t, shares || !named, "%s and %s are side by side", a.name, b.name)
@@ -299,6 +312,10 @@ func TestFilled(t *testing.T) {
 	assert.Equal(t, []int64{3, 1, 6, 7, 2, 40, 50}, []int64{p.LDA, p.LDB, p.LDC, p.LDAux, p.Batch, p.StrideC, p.StrideAux})
 	p = gemm.Problem{M: 3, LDC: 6, LDAux: 7}.Filled()
 	assert.Equal(t, []int64{18, 21}, []int64{p.StrideC, p.StrideAux})
+	p = gemm.Problem{M: gemm.MaxSize, LDC: 2, LDAux: 3}.Filled()
+	assert.Equal(t, []int64{2 * gemm.MaxSize, 3 * gemm.MaxSize}, []int64{p.StrideC, p.StrideAux})
+	p = gemm.Problem{M: gemm.MaxSize + 1, LDC: 2, LDAux: 3}.Filled()
+	assert.Equal(t, []int64{0, 0}, []int64{p.StrideC, p.StrideAux}, "it is not checked")
 	p = gemm.Problem{M: 0, N: 4}.Filled()
 	assert.Equal(t, []int64{0, 0}, []int64{p.StrideC, p.StrideAux})
 }
@@ -348,6 +365,18 @@ func TestEachPairOfOperands(t *testing.T) {
 	read := p
 	read.Epilogue = gemm.GELUGradient
 	require.NoError(t, read.CheckOperands(e, place([5]int64{3, 100, 200, 300, 0})), "Aux is read")
+	for epilogue, uses := range map[gemm.Epilogue][2]bool{gemm.None: {}, gemm.GELU: {}, gemm.GELUAux: {false, true}, gemm.GELUGradient: {true, false}} {
+		assert.Equal(t, uses, [2]bool{epilogue.ReadsAux(), epilogue.WritesAux()}, "%v", epilogue)
+	}
+
+	// Operands whose rows differ in length may meet at either end, also as they are before a 0 is filled in.
+	plain := gemm.Problem{M: 4, N: 5, K: 6}
+	_, e, err = plain.Check()
+	require.NoError(t, err)
+	for c, fine := range map[int64]bool{4*24 - 4: false, 4 * 24: true, 1000 - 4*20: true, 1000 - 4*20 + 4: false} { // from A to B
+		o := gemm.Operands{A: cuda.Range{Bytes: e.A}, B: cuda.Range{Offset: 1000, Bytes: e.B}, C: cuda.Range{Offset: c, Bytes: e.C}}
+		assert.Equal(t, fine, plain.CheckOperands(e, o) == nil, "C from %d on", c)
+	}
 }
 
 // Extents that an int64 does not count are refused, and the longest that it does is taken.

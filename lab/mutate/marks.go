@@ -402,5 +402,7 @@ func Marks() []Mark { //nolint:funlen // a table
 		{"cudadrv/site", "(*Helpers).kindOf", PlusOne, "slot := &h.kinds[uint64(call)*0x9E3779B97F4A7C15>>(52+1)]", "any slot serves"},
 		{"cudadrv/site", "(*Helpers).kindOf", PlusOne, "slot := &h.kinds[uint64(call)*(0x9E3779B97F4A7C15+1)>>52]", "any slot serves"},
 		{"cudadrv/site", "(*Helpers).kindOf", DropCall, "slot.Store(uint64(call)<<kindBits | uint64(k))", "it saves looking the call up again"},
+		{"cuda/gemm", "product", Boundary, "if a != 0 && b >= math.MaxInt64/a {", "such a product is beyond the limit of all types"},
+		{"cuda/gemm", "Problem.CheckOperands", Table, "{\"Bias\", o.Bias, e.Bias, out, p.N * out, p.N * out, (0+1)},", "its row takes the whole distance of rows"},
 	}
 }
