@@ -114,6 +114,89 @@ func TestPlansAreKept(t *testing.T) {
 	require.NoError(t, h.Close())
 }
 
+// The plan that was used last stays longest in the cache, and one that has left it is asked for again.
+func TestThePlanThatWasUsedLastStays(t *testing.T) {
+	r := newRig(t)
+	h, err := cublaslt.Open(r.c)
+	require.NoError(t, err)
+	plan := func(n int64) *cublaslt.Plan {
+		plan, err := h.Plan(gemm.Problem{M: 1, N: 5 + n, K: 1}.Filled(), cublaslt.Alignment{A: 16, B: 16, C: 16}, false)
+		require.NoError(t, err)
+		return plan
+	}
+	var all []*cublaslt.Plan
+	for n := range int64(cublaslt.MaxPlans) {
+		all = append(all, plan(n))
+	}
+	assert.Same(t, all[0], plan(0))
+	plan(cublaslt.MaxPlans)
+	asked := r.calls("cublasLtMatmulAlgoGetHeuristic")
+	assert.Same(t, all[0], plan(0), "it was used")
+	assert.Same(t, all[2], plan(2))
+	assert.Equal(t, asked, r.calls("cublasLtMatmulAlgoGetHeuristic"))
+	assert.NotSame(t, all[1], plan(1), "it has left")
+	assert.Equal(t, asked+1, r.calls("cublasLtMatmulAlgoGetHeuristic"))
+	require.NoError(t, h.Close())
+}
+
+// The library's errors at the end of a handle are Close's. A library that lacks a function is none.
+func TestErrorsAtTheEnds(t *testing.T) {
+	r := newRig(t)
+	h, err := cublaslt.Open(r.c)
+	require.NoError(t, err)
+	p, e, o := r.ones(gemm.Problem{M: 4, N: 4, K: 4})
+	require.NoError(t, r.multiply(h, p, e, o))
+	require.NoError(t, r.c.Synchronize(context.Background()))
+	r.fail("cublasLtMatrixLayoutDestroy", 1, 14)
+	r.kept++
+	var failed *cublaslt.StatusError
+	require.ErrorAs(t, h.Close(), &failed)
+	assert.Equal(t, "cublasLtMatrixLayoutDestroy", failed.Func)
+	require.NoError(t, h.Close())
+	h, err = cublaslt.Open(r.c)
+	require.NoError(t, err)
+	r.fail("cublasLtDestroy", 1, 14)
+	r.kept++
+	require.ErrorAs(t, h.Close(), &failed)
+	assert.Equal(t, "cublasLtDestroy", failed.Func)
+	assert.Zero(t, (*cublaslt.Handle)(nil).Plans())
+	assert.Zero(t, new(cublaslt.Handle).Plans())
+
+	t.Setenv(cublaslt.Variable, "libc.so.6")
+	_, err = cublaslt.Open(r.c)
+	var absent *cublaslt.AbsentError
+	require.ErrorAs(t, err, &absent)
+	assert.Equal(t, []string{"libc.so.6"}, absent.Tried)
+	t.Setenv(cublaslt.Variable, "")
+	if _, err = cublaslt.Open(r.c); err != nil { // else this machine has it
+		require.ErrorAs(t, err, &absent)
+		assert.NotEmpty(t, absent.Tried)
+		assert.Len(t, absent.Errs, len(absent.Tried))
+	}
+}
+
+// A product of float64 has factors of float64.
+func TestAProductOfFloat64(t *testing.T) {
+	r := newRig(t)
+	h, err := cublaslt.Open(r.c)
+	require.NoError(t, err)
+	p, e, o := r.ones(gemm.Problem{M: 4, N: 4, K: 4, In: gemm.Float64, Out: gemm.Float64})
+	for _, at := range []cuda.Range{o.A, o.B, o.C} {
+		values := make([]float64, 16)
+		for i := range values {
+			values[i] = 1 + 0x1p-40
+		}
+		require.NoError(t, cuda.Store(r.c, at, values))
+	}
+	o.Alpha, o.Beta = 0.5, 3+0x1p-40
+	require.NoError(t, r.multiply(h, p, e, o))
+	got, err := cuda.Load[float64](r.c, o.C, 16)
+	require.NoError(t, err)
+	const one = 1 + 0x1p-40
+	assert.InDelta(t, 0.5*4*one*one+(3+0x1p-40)*one, got[15], 1e-14)
+	require.NoError(t, h.Close())
+}
+
 // A stale operand is refused, and the library is not called.
 func TestStaleOperands(t *testing.T) {
 	r := newRig(t)
