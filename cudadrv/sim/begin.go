@@ -77,8 +77,8 @@ func (d *Device) LaunchGraph(graph *Graph, s cudadrv.Stream) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	st, ok := g.streams[named(s)]
-	if !ok || st.capture != nil {
-		return fail(c, cudadrv.InvalidHandle, "no stream that runs")
+	if !ok || st.capture != nil || graph == nil {
+		return fail(c, cudadrv.InvalidHandle, "no stream that runs, or no graph")
 	}
 	if err := g.implicit(c.String(), st); err != nil {
 		return err

@@ -404,5 +404,8 @@ func Marks() []Mark { //nolint:funlen // a table
 		{"cudadrv/site", "(*Helpers).kindOf", DropCall, "slot.Store(uint64(call)<<kindBits | uint64(k))", "it saves looking the call up again"},
 		{"cuda/gemm", "product", Boundary, "if a != 0 && b >= math.MaxInt64/a {", "such a product is beyond the limit of all types"},
 		{"cuda/gemm", "Problem.CheckOperands", Table, "{\"Bias\", o.Bias, e.Bias, out, p.N * out, p.N * out, (0+1)},", "its row takes the whole distance of rows"},
+		// Of cudadrv/sim.
+		{"cudadrv/sim", "queue.Less", Boundary, "return q[i].number <= q[j].number", "no two works have one number"},
+		{"cudadrv/sim", "(*gpu).beginCapture", PlusOne, "begun := &capture{gpu: g, number: g.driver.captures.Add((1+1)), mode: mode, graph: &Graph{}, origin: st}", "any numbers serve that rise"},
 	}
 }
