@@ -247,3 +247,37 @@ func helps(t *testing.T, dev *hazard.Device) {
 	t.Helper()
 	require.NoError(t, dev.Kernel(0, 0, hazard.Access{Ptr: 1, Bytes: 1}))
 }
+
+// Of memory that was freed, and of modules that were unloaded, nothing is kept; and nothing at all after the last Close.
+func TestMemoryIsForgotten(t *testing.T) {
+	driver, first, second := neighbours(t)
+	c := driver.Checker(0)
+	for range 3 {
+		p, err := first.MemAlloc(4096)
+		require.NoError(t, err)
+		m, err := first.ModuleLoadData([]byte(".version 7.0\n.global .u32 counter;"))
+		require.NoError(t, err)
+		_, _, err = first.ModuleGetGlobal(m, "counter")
+		require.NoError(t, err)
+		assert.Equal(t, 2, c.MemoryCount())
+		require.NoError(t, first.ModuleUnload(m))
+		require.NoError(t, first.MemFree(p))
+		assert.Zero(t, c.MemoryCount())
+	}
+	_, err := first.MemAlloc(4096)
+	require.NoError(t, err)
+	e, err := first.EventCreateShared()
+	require.NoError(t, err)
+	_, err = first.IpcGetEventHandle(e)
+	require.NoError(t, err)
+	p, err := first.MemAddressReserve(granule)
+	require.NoError(t, err)
+	h, err := first.MemCreate(granule)
+	require.NoError(t, err)
+	require.NoError(t, first.MemMap(p, granule, h))
+	require.NoError(t, first.MemSetPeerAccess(p, granule, 1))
+	assert.Equal(t, 2, c.MemoryCount())
+	require.NoError(t, first.Close())
+	require.NoError(t, second.Close())
+	assert.Zero(t, c.MemoryCount()+c.SharedCount())
+}
