@@ -214,6 +214,17 @@ func TestPlanLeavesOutWhatIsKnown(t *testing.T) {
 	assert.Equal(t, []*Mutant{b}, plan.Try)
 	assert.ElementsMatch(t, []Result{{Mutant: a, Verdict: Equivalent}, {Mutant: c, Verdict: Unreached, Cached: true}}, plan.Known)
 	assert.Empty(t, stale(marks, []*Mutant{a}))
+	for text, want := range map[string]bool{
+		"if r := d.outside(inContext, call.X, f, (2+1)); r != cudadrv.Success {": true, "return d.done(f, c, d.outside(on(s), c, f, (1+1)))": true,
+		"if err := h.call(f, len(args)+(1+1)); err != nil {": true, "return h.call(create, (1+1))": true, "f.args[(0+1)] = x": false,
+		"return f.call((1+1), 2)": false, "d.outside(inContext, call.X, f, 2); (2+1)": false,
+	} {
+		for pkg, marks := range map[string]bool{"cudadrv/dynamic": true, "cudadrv/sim": false} {
+			m := &Mutant{Package: pkg, Operator: PlusOne, Text: text}
+			_, is := marked(nil, []*Mutant{m})[m]
+			assert.Equal(t, want && marks, is, text)
+		}
+	}
 	assert.Equal(t, marks, stale(marks, []*Mutant{b, c}))
 }
 
