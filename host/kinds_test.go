@@ -16,7 +16,7 @@ import (
 	"github.com/go-vram/vram/internal/recoveredtest"
 )
 
-// A request that a free block serves makes no driver call, and no look at pending memory, whatever its alignment.
+// A request that a free block serves makes no driver call, and no look at pending memory, for each alignment.
 func TestAHitMakesNoDriverCall(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -77,7 +77,7 @@ func TestTheLimitOfASize(t *testing.T) {
 	}
 }
 
-// A block lies within the memory of its slot, whatever alignment the slot's last block had.
+// A block lies within the memory of its slot, also after a block of a larger alignment.
 func TestBlocksLieWithinTheirSlots(t *testing.T) {
 	t.Parallel()
 	for range 20 { // the heap gives other addresses
@@ -131,7 +131,7 @@ func TestFactsOfErrors(t *testing.T) {
 	require.NoError(t, r.device.Close())
 }
 
-// The streams of a slot are each announced one, once, in whatever place it was noted.
+// The streams of a slot are the announced ones, each once.
 func TestStreamsOfASlot(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

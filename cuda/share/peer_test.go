@@ -54,7 +54,7 @@ func eventOf(t *testing.T, s *side, m *Memory) cudadrv.EventDescriptor {
 	return g.event
 }
 
-// A peer that closes the connection is not linked, although it has sent what was to come: the call fails, and opens no more of it.
+// A peer that closes the connection is not linked, although its messages are there already: the call fails, and opens none of its events.
 func TestAPeerThatSendsAheadAndCloses(t *testing.T) {
 	fakes := [2]*fake{newFake(t), newFake(t)}
 	s, other := newSide(t, fakes[0].driver()), newSide(t, fakes[1].driver())
@@ -185,7 +185,7 @@ func TestFencesThatWereSentCount(t *testing.T) {
 	require.NoError(t, m.Close())
 }
 
-// A goodbye that the peer does not take is told.
+// Close returns an error for a goodbye that the peer does not take.
 func TestAGoodbyeThatIsNotTaken(t *testing.T) {
 	s := newSide(t, newFake(t).driver())
 	m, _ := rawPeer(t, s)
@@ -203,7 +203,7 @@ func TestAGoodbyeThatIsNotTaken(t *testing.T) {
 	require.NoError(t, m.Close())
 }
 
-// A peer that has said goodbye gets the release of its event, and no goodbye.
+// A peer that has sent a goodbye gets the release of its event, and no goodbye.
 func TestAGoodbyeIsNotReturned(t *testing.T) {
 	s := newSide(t, newFake(t).driver())
 	m, peer := rawPeer(t, s)

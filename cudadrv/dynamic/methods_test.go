@@ -13,7 +13,7 @@ import (
 	"github.com/go-vram/vram/cudadrv"
 )
 
-// Each method is a call of the driver: what it refuses is the method's error, with the function's name.
+// Each method is a call of the driver. Where that refuses, the method's error has the function's name.
 func TestEachMethodReturnsTheDriversError(t *testing.T) {
 	names := map[string]string{ // of functions, where it is not the method's with cu
 		"EventCreateShared": "cuEventCreate", "EventCreateTimed": "cuEventCreate", "StreamCreateBlocking": "cuStreamCreate",

@@ -13,7 +13,7 @@ import (
 	"github.com/go-vram/vram/cudadrv/sim"
 )
 
-// recorder is an executor that notes what it is asked to execute, and stands in for one library.
+// recorder is an executor that notes its calls, and stands in for one library.
 type recorder struct {
 	claimed  []cudadrv.Access
 	launched [][]cudadrv.Access // with nil for none declared

@@ -12,7 +12,7 @@ import (
 	"github.com/go-vram/vram/cudadrv/sim"
 )
 
-// Each call of a device that was closed is refused, whatever its arguments.
+// Each call of a device that was closed is refused.
 func TestEachCallOfAClosedDeviceIsRefused(t *testing.T) {
 	of := reflect.TypeFor[*sim.Device]()
 	refused := 0

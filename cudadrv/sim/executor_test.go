@@ -11,7 +11,7 @@ import (
 	"github.com/go-vram/vram/cudadrv/sim"
 )
 
-// recorder is an executor that notes what it is asked for, and what has run.
+// recorder is an executor that notes its calls and its executions.
 type recorder struct {
 	transfers []sim.Transfer
 	performed []sim.Transfer

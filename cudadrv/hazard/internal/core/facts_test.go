@@ -208,7 +208,7 @@ func TestReportsAsText(t *testing.T) {
 	assert.NotContains(t, core.Report{Now: full.Now}.String(), "not ordered")
 }
 
-// A graph keeps what was captured, whatever becomes of the caller's list; a launch follows the one before it.
+// A graph keeps its accesses where the caller changes the list later. A launch follows the one before it.
 func TestLaunchesOfAGraph(t *testing.T) {
 	b := newBench(t)
 	b.alloc(arena, 0x1000, one)
@@ -244,7 +244,7 @@ func TestACapturedStreamIsDestroyed(t *testing.T) {
 	}
 }
 
-// Memory of a stream that holds belongs to graphs, freed or not: a graph that keeps it may touch what others have, and no other may.
+// Memory of a stream that holds belongs to graphs, freed or not: only a graph that keeps its memory may touch it.
 func TestHeldMemory(t *testing.T) {
 	for name, c := range map[string]struct{ holds, keeps, ended, other bool }{
 		"it holds, and the graph keeps": {holds: true, keeps: true}, "the graph does not keep": {holds: true}, "it does not hold": {keeps: true},
@@ -315,8 +315,8 @@ func TestMemoryIsReusedInAHold(t *testing.T) {
 	}
 }
 
-// The steps of a launch are those that the graph had, with the changes that are known. Nothing is known of what was made past the
-// checker.
+// The steps of a launch are those that the graph had, with the changes that are known. Graphs that
+// were made past the checker have none.
 func TestChangesOfAGraph(t *testing.T) {
 	const x cudadrv.GraphExec = 1
 	const g cudadrv.Graph = 1

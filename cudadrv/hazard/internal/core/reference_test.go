@@ -372,8 +372,8 @@ func (p *player) finish(g *made, first cudadrv.Stream) {
 
 func nodeOf(g *made, i int) cudadrv.GraphNode { return cudadrv.GraphNode(int(g.graph)*100 + i + 1) }
 
-// branches captures work on two streams, the second of which follows what the first has done before it waited, and the first what
-// the second has done before the end.
+// branches captures work on two streams. The second one follows the work of the first before the fork, and the first one follows
+// the work of the second at the end.
 func (p *player) branches() (found []core.Kind) {
 	first, second := p.stream(), p.stream()
 	if first == 0 || second == 0 || first == second {
