@@ -76,7 +76,6 @@ func Marks() []Mark { //nolint:funlen // a table
 		stored        = "it stores the value that is there"
 		noBin         = "no range has the length 0, so the first bin is empty"
 		unshared      = "no other goroutine has the value yet"
-		tooMany       = "a C function does not see an argument too many"
 		onlyChecked   = "builds with -race or the tag invariants alone have the check; in others it does nothing"
 		symmetric     = "equality is symmetric"
 		longestClass  = "the longest class has blocks of this length"
@@ -86,26 +85,10 @@ func Marks() []Mark { //nolint:funlen // a table
 		equalOperands = "both operands have the same elements, and a transposition the same dimensions"
 		inMemory      = "compressing into memory does not fail"
 		noError       = "the index is read with an error alone"
-		noRows       = "a matrix without rows has the stride 0 either way"
-		commutes     = "the product commutes"
-		sameBytes    = "the general way copies the same bytes"
-		noRange      = "no range of a heap is so long"
-		sameRounded  = "a duration of exactly so long is the same in both precisions"
-		twoCounts    = "readers read the two counts one by one"
-		stored       = "it stores the value that is there"
-		noBin        = "no range has the length 0, so the first bin is empty"
-		unshared     = "no other goroutine has the value yet"
-		ofTests      = "it is a place for tests, at which other code does nothing"
-		uncollected  = "a timer that nobody has is collected"
-		oneLook      = "one look at each call bounds the number of streams, too"
-		moreUnused   = "what is reclaimed is unused, and the next Free that needs it gets it again"
-		onlyChecked  = "builds with -race or the tag invariants alone have the check; in others it does nothing"
-		symmetric    = "equality is symmetric"
-		longestClass = "the longest class has blocks of this length"
-		collected    = "nobody reads other flags than Announced, and the owner has cleared them"
-		whenSharded  = "it chooses when a bucket is sharded, and any shard serves"
-		noSlotInIt   = "a mask of this bit alone has no slot"
-		noError      = "the index is read with an error alone"
+		ofTests       = "it is a place for tests, at which other code does nothing"
+		uncollected   = "a timer that nobody has is collected"
+		oneLook       = "one look at each call bounds the number of streams, too"
+		moreUnused    = "what is reclaimed is unused, and the next Free that needs it gets it again"
 	)
 	return []Mark{
 		{"actors", "(*linkedFramework).UserMessageCount", ReturnEarly, "func (f *linkedFramework) UserMessageCount() int { return *new(int);", nobody},
@@ -357,7 +340,6 @@ func Marks() []Mark { //nolint:funlen // a table
 		{"host", "(*counters).alloc", SwapAtomics, "shared.Raise(&c.peakBytes, c.liveBytes.Add(bytes)); shared.Raise(&c.peakBlocks, c.liveBlocks.Add(1))", twoCounts},
 		{"host", "(*counters).free", SwapAtomics, "c.liveBytes.Add(-bytes); c.liveBlocks.Add(-1)", twoCounts},
 		{"host", "(*Limit).request", SwapAtomics, "l.blocks.Add(-1); l.bytes.Add(-bytes)", twoCounts},
-		{"host", "Pooled", SwapAtomics, "p.lookAtBytes.Store(cfg.KeepBytes); p.bound.keep.Store(cfg.KeepBytes)", unshared},
 		{"host", "(*Pool).giveBack", SwapAtomics, "p.releasedBytes.Add(sh.bytes); p.releases.Add(1)", twoCounts},
 		{"host", "(*Pool).giveBack", SwapAtomics, "p.releasingBytes.Add(-sh.bytes); p.releasingBlocks.Add(-1)", twoCounts},
 		{"host", "(*Pool).sweep", SwapAtomics, "p.releasingBytes.Add(-s.shelf.bytes); p.releasingBlocks.Add(-1)", twoCounts},
