@@ -361,3 +361,57 @@ func TestAStreamIsNotStrandedAfterItsMarks(t *testing.T) {
 	require.NoError(t, <-waiting)
 	mine.dies(t)
 }
+
+// A stream that was stranded once, with several waits, is found stranded again.
+func TestAStreamIsStrandedAgain(t *testing.T) {
+	fakes := [2]*fake{newFake(t), newFake(t)}
+	a, b := newSide(t, fakes[0].driver()), newSide(t, fakes[1].driver())
+	t.Cleanup(func() { fakes[1].hold(0) })
+	for range 2 { // each time the event of another memory does not come
+		fakes[1].hold(1)
+		mine, theirs := linkSides(t, a, b)
+		theirs.link.Load().patience.Store(int64(time.Hour))
+		for range 3 {
+			require.NoError(t, mine.Publish(a.c))
+			require.NoError(t, theirs.Await(t.Context(), b.c))
+		}
+		theirs.looks()
+		require.ErrorIs(t, b.c.Synchronize(background()), vram.ErrStranded)
+		fakes[1].hold(0)
+		for theirs.strand() { // until the stream has come past all of them
+			runtime.Gosched()
+		}
+		require.NoError(t, b.c.Synchronize(background()))
+		mine.dies(t)
+		require.NoError(t, theirs.Close())
+	}
+}
+
+// A wait without its second mark has passed where a later one has begun: other work of the stream is no reason to give it up.
+func TestAWaitWithoutItsMarkHasPassed(t *testing.T) {
+	a, b := newPair(t)
+	mine, theirs := linkSides(t, a, b)
+	theirs.link.Load().patience.Store(int64(time.Hour))
+	for range 2 {
+		require.NoError(t, mine.Publish(a.c))
+	}
+	require.NoError(t, b.faults.Add(ruleFor("cuEventRecord", 2)))
+	require.ErrorIs(t, theirs.Await(t.Context(), b.c), cudadrv.Unknown)
+	b.faults.Clear()
+	theirs.marking.Lock()
+	for _, q := range theirs.marked {
+		w, err := theirs.newWait()
+		require.NoError(t, err)
+		q.all = append(q.all, w)
+		require.NoError(t, theirs.device.EventRecord(w.before, b.c.Stream().Handle()))
+		require.NoError(t, theirs.device.EventRecord(w.after, b.c.Stream().Handle()))
+	}
+	theirs.marking.Unlock()
+	there, letGo := b.holdUp()
+	<-there
+	theirs.looks()
+	assert.Empty(t, theirs.marked)
+	letGo()
+	require.NoError(t, b.c.Synchronize(background()))
+	mine.dies(t)
+}
