@@ -96,10 +96,26 @@ func TestArgumentsAreAlignedAsInC(t *testing.T) {
 		arg         Arg
 		align, size int
 	}{
-		{Value(true), 1, 1}, {Value(int8(1)), 1, 1}, {Value(uint16(1)), 2, 2}, {Value(int32(1)), 4, 4}, {Value(uint32(1)), 4, 4},
-		{Value(float32(1)), 4, 4}, {Value(int64(1)), 8, 8}, {Value(uint64(1)), 8, 8}, {Value(float64(1)), 8, 8}, {Value(complex64(1)), 4, 8},
-		{Value(complex128(1)), 8, 16}, {Value([3]int32{}), 4, 12}, {Struct(pair), 2, 4}, {Value(b.Ptr()), 8, 8},
-		{Null(), 8, 8}, {In(b), 8, 8}, {Out(b), 8, 8}, {InOut(b), 8, 8}, {OrNull(b, In), 8, 8}, {OrNull(Buffer{}, In), 8, 8},
+		{Value(true), 1, 1},
+		{Value(int8(1)), 1, 1},
+		{Value(uint16(1)), 2, 2},
+		{Value(int32(1)), 4, 4},
+		{Value(uint32(1)), 4, 4},
+		{Value(float32(1)), 4, 4},
+		{Value(int64(1)), 8, 8},
+		{Value(uint64(1)), 8, 8},
+		{Value(float64(1)), 8, 8},
+		{Value(complex64(1)), 4, 8},
+		{Value(complex128(1)), 8, 16},
+		{Value([3]int32{}), 4, 12},
+		{Struct(pair), 2, 4},
+		{Value(b.Ptr()), 8, 8},
+		{Null(), 8, 8},
+		{In(b), 8, 8},
+		{Out(b), 8, 8},
+		{InOut(b), 8, 8},
+		{OrNull(b, In), 8, 8},
+		{OrNull(Buffer{}, In), 8, 8},
 	} {
 		for before := 1; before <= 8; before++ { // bytes in front of it
 			args := []Arg{}

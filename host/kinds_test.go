@@ -139,7 +139,9 @@ func TestStreamsOfASlot(t *testing.T) {
 		more  []cudadrv.Stream // the oldest first
 		want  []cudadrv.Stream
 	}{
-		{}, {first: 8, want: []cudadrv.Stream{7}}, {more: []cudadrv.Stream{7}, want: []cudadrv.Stream{7}},
+		{},
+		{first: 8, want: []cudadrv.Stream{7}},
+		{more: []cudadrv.Stream{7}, want: []cudadrv.Stream{7}},
 		{more: []cudadrv.Stream{7, 9}, want: []cudadrv.Stream{9, 7}},
 		{first: 8, more: []cudadrv.Stream{7}, want: []cudadrv.Stream{7}},
 		{first: 8, more: []cudadrv.Stream{7, 9}, want: []cudadrv.Stream{7, 9}},

@@ -81,9 +81,14 @@ func TestBoundsOfFunctionAttributes(t *testing.T) {
 		value     int
 		fine      bool
 	}{
-		{cudadrv.PreferredSharedCarveout, -2, false}, {cudadrv.PreferredSharedCarveout, -1, true}, {cudadrv.PreferredSharedCarveout, 0, true},
-		{cudadrv.PreferredSharedCarveout, 100, true}, {cudadrv.PreferredSharedCarveout, 101, false},
-		{cudadrv.MaxDynamicSharedBytes, -1, false}, {cudadrv.MaxDynamicSharedBytes, 0, true}, {cudadrv.MaxThreadsPerBlock, 1, false},
+		{cudadrv.PreferredSharedCarveout, -2, false},
+		{cudadrv.PreferredSharedCarveout, -1, true},
+		{cudadrv.PreferredSharedCarveout, 0, true},
+		{cudadrv.PreferredSharedCarveout, 100, true},
+		{cudadrv.PreferredSharedCarveout, 101, false},
+		{cudadrv.MaxDynamicSharedBytes, -1, false},
+		{cudadrv.MaxDynamicSharedBytes, 0, true},
+		{cudadrv.MaxThreadsPerBlock, 1, false},
 	} {
 		err := kernels.FuncSetAttribute(f, c.attribute, c.value)
 		if c.fine {

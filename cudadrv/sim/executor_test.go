@@ -24,7 +24,8 @@ type recorder struct {
 }
 
 func (r *recorder) Load([]byte, map[string]sim.Variable) (sim.Program, error) { return r, r.refusal }
-func (r *recorder) Claimed(p cudadrv.Ptr, _ int64)                            { r.claimed = append(r.claimed, p) }
+
+func (r *recorder) Claimed(p cudadrv.Ptr, _ int64) { r.claimed = append(r.claimed, p) }
 
 func (r *recorder) Queued(t sim.Transfer) func() {
 	r.transfers = append(r.transfers, t)
@@ -175,8 +176,12 @@ func TestAnExecutorFollowsTransfers(t *testing.T) {
 	dev.Claim(p+2048, 8)
 	require.NoError(t, dev.CtxSynchronize())
 	want := []sim.Transfer{
-		{Dst: p, Bytes: 64, Rows: 1}, {Dst: p, Bytes: 16, Rows: 1}, {Dst: p + 128, Src: p, Bytes: 32, Rows: 1}, {Dst: p + 256, Bytes: 16, Rows: 1},
-		{Src: p + 256, Bytes: 16, Rows: 1}, {Dst: p + 512, Src: p, Bytes: 8, Rows: 1, DstPitch: 16, SrcPitch: 8},
+		{Dst: p, Bytes: 64, Rows: 1},
+		{Dst: p, Bytes: 16, Rows: 1},
+		{Dst: p + 128, Src: p, Bytes: 32, Rows: 1},
+		{Dst: p + 256, Bytes: 16, Rows: 1},
+		{Src: p + 256, Bytes: 16, Rows: 1},
+		{Dst: p + 512, Src: p, Bytes: 8, Rows: 1, DstPitch: 16, SrcPitch: 8},
 		{Dst: p + 1024, Src: p, Bytes: 8, Rows: 3, DstPitch: 16, SrcPitch: 8},
 	}
 	assert.Equal(t, want, r.transfers)

@@ -112,9 +112,17 @@ func TestWhereFramesBegin(t *testing.T) {
 		want      int
 		functions []string
 	}{
-		{0, nil}, {0, []string{program}}, {0, []string{program, exported, program}}, {1, []string{inner, program, program}},
-		{2, []string{exported, inner, program, exported}}, {0, []string{inner}}, {0, []string{inner, inner}}, {0, []string{exported}},
-		{0, []string{exported, inner}}, {1, []string{inner, exported}}, {2, []string{exported, inner, exported, inner}},
+		{0, nil},
+		{0, []string{program}},
+		{0, []string{program, exported, program}},
+		{1, []string{inner, program, program}},
+		{2, []string{exported, inner, program, exported}},
+		{0, []string{inner}},
+		{0, []string{inner, inner}},
+		{0, []string{exported}},
+		{0, []string{exported, inner}},
+		{1, []string{inner, exported}},
+		{2, []string{exported, inner, exported, inner}},
 	} {
 		var all []runtime.Frame
 		for _, f := range c.functions {
