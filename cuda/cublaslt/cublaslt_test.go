@@ -147,12 +147,19 @@ func TestErrorsAtTheEnds(t *testing.T) {
 	p, e, o := r.ones(gemm.Problem{M: 4, N: 4, K: 4})
 	require.NoError(t, r.multiply(h, p, e, o))
 	require.NoError(t, r.c.Synchronize(context.Background()))
+	assert.Regexp(t, `^cuBLASLt \d+\.\d+\.\d+$`, h.Library())
+	plan, err := h.Plan(p, cublaslt.AlignmentOf(p, o), false)
+	require.NoError(t, err)
+	assert.Equal(t, h.Library(), plan.Library)
+	w, err := r.c.Workspace(max(plan.WorkspaceBytes, 1))
+	require.NoError(t, err)
 	r.fail("cublasLtMatrixLayoutDestroy", 1, 14)
 	r.kept++
 	var failed *cublaslt.StatusError
 	require.ErrorAs(t, h.Close(), &failed)
 	assert.Equal(t, "cublasLtMatrixLayoutDestroy", failed.Func)
 	require.NoError(t, h.Close())
+	require.ErrorIs(t, plan.Launch(r.c, o, e, cuda.Part(w, 0, plan.WorkspaceBytes)), cuda.ErrNotOpen)
 	h, err = cublaslt.Open(r.c)
 	require.NoError(t, err)
 	r.fail("cublasLtDestroy", 1, 14)
@@ -170,7 +177,8 @@ func TestErrorsAtTheEnds(t *testing.T) {
 	t.Setenv(cublaslt.Variable, "")
 	if _, err = cublaslt.Open(r.c); err != nil { // else this machine has it
 		require.ErrorAs(t, err, &absent)
-		assert.NotEmpty(t, absent.Tried)
+		require.NotEmpty(t, absent.Tried)
+		assert.Contains(t, absent.Tried[0], "cublasLt")
 		assert.Len(t, absent.Errs, len(absent.Tried))
 	}
 }
