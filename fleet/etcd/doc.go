@@ -33,6 +33,8 @@
 //     then calls fail or take longer. Nothing is lost that was committed.
 //   - Without a quorum nothing is granted. Reads and transactions fail with an *UnreachableError, and holders end when their leases'
 //     time is over, since nobody can renew them. After that all begins again by itself.
+//   - A server's database is full: nothing new is granted, with a *FullError, and grants live and end as before. After the database was
+//     compacted and defragmented and the alarm disarmed, all begins again by itself. Gangs that wait keep their place.
 //   - A member that is cut off from all servers loses its leases like a dead one, and gives back its memory.
 //   - The cluster lost its disks: a new, empty one with smaller revisions is another ledger. End the processes of the fleet first. A
 //     backup is restored with etcdutl's flag --bump-revision, so that no fence comes back.

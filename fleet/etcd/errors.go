@@ -33,6 +33,19 @@ func (e *TooLargeError) Error() string { return "etcd: beyond a limit: " + e.Err
 // Unwrap returns Err.
 func (e *TooLargeError) Unwrap() error { return e.Err }
 
+// FullError reports that a server's database has reached its quota, --quota-backend-bytes. Nothing was changed. Until an operator compacts the
+// history, defragments and disarms the alarm, the cluster refuses new leases and all that puts keys; reads, deletions, renewals and ends of
+// leases go through, so grants live and can be released.
+type FullError struct{ Err error }
+
+// Error names the remedy.
+func (e *FullError) Error() string {
+	return "etcd: the database is full: compact its history, defragment, and disarm the alarm: " + e.Err.Error()
+}
+
+// Unwrap returns Err.
+func (e *FullError) Unwrap() error { return e.Err }
+
 // UnreachableError reports that no server answered in time, or that the cluster has no quorum. A transaction may have been carried out.
 type UnreachableError struct{ Err error }
 
@@ -58,6 +71,8 @@ func failed(err error) error {
 		return nil
 	case errors.Is(err, rpctypes.ErrLeaseNotFound):
 		return ledger.ErrLeaseEnded
+	case errors.Is(err, rpctypes.ErrNoSpace):
+		return &FullError{err}
 	case errors.Is(err, rpctypes.ErrTooManyOps), errors.Is(err, rpctypes.ErrRequestTooLarge), !ofCluster && code == codes.ResourceExhausted:
 		return &TooLargeError{err}
 	case code == codes.Unavailable, code == codes.Internal, code == codes.DeadlineExceeded, code == codes.Canceled,

@@ -32,7 +32,7 @@ type lease struct {
 }
 
 // Lease implements fleet.Ledger. The time to live is rounded up to whole seconds, and to the cluster's least: its election timeout and a
-// half. Errors: the context's, ledger.ErrClosed, *UnreachableError, and refused permissions.
+// half. Errors: the context's, ledger.ErrClosed, *UnreachableError, *FullError, and refused permissions.
 func (l *Ledger) Lease(ctx context.Context, ttl time.Duration) (fleet.Lease, error) {
 	seconds := int64(ttl / time.Second)
 	if ttl%time.Second > 0 {

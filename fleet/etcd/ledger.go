@@ -223,7 +223,7 @@ func (l *Ledger) ranges(keys []string, revision int64) (reads []clientv3.Op) {
 	return reads
 }
 
-// Commit implements fleet.Ledger. Its errors are also *TooLargeError, after which nothing has changed, and *UnreachableError.
+// Commit implements fleet.Ledger. Its errors are also *TooLargeError and *FullError, after which nothing has changed, and *UnreachableError.
 func (l *Ledger) Commit(ctx context.Context, t ledger.Transaction) (revision int64, err error) {
 	answer, err := call(ctx, l, l.callTime, func(ctx context.Context) (*clientv3.TxnResponse, error) {
 		return l.client.Txn(ctx).If(l.compares(t.If)...).Then(l.operations(t)...).Commit()

@@ -46,6 +46,7 @@ type serverConfig struct {
 	Client, Peer               string // addresses that it listens at
 	ClientURL                  string // by which it is reached
 	Cluster                    string // NAME=URL, of all servers
+	Quota                      int64  // bytes of the database; 0: etcd's default
 }
 
 // serve is the program of a server. It ends with its input.
@@ -76,6 +77,7 @@ func serve(config string) {
 	s.TickMs, s.ElectionMs = 200, uint(electionTime.Milliseconds())
 	s.SocketOpts.ReusePort = true // the test keeps the address
 	s.EnableGRPCGateway = false
+	s.QuotaBackendBytes = c.Quota
 	s.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.NewNop())
 	e, err := embed.StartEtcd(s)
 	must(err)
@@ -106,10 +108,16 @@ type server struct {
 // start starts the servers s0, s1 and so on.
 func start(tb testing.TB, servers int) *cluster {
 	tb.Helper()
+	return startWith(tb, servers, 0)
+}
+
+// startWith starts servers with a quota.
+func startWith(tb testing.TB, servers int, quota int64) *cluster {
+	tb.Helper()
 	c := &cluster{network: newNetwork(tb), t: tb, certificates: newCertificates(tb), endpoints: map[string][]string{}}
 	var urls []string
 	for i := range servers {
-		s := &server{config: serverConfig{Name: fmt.Sprint("s", i), Folder: tb.TempDir(), Certificates: c.certificates.folder, Client: address(tb), Peer: address(tb)}}
+		s := &server{config: serverConfig{Name: fmt.Sprint("s", i), Folder: tb.TempDir(), Certificates: c.certificates.folder, Client: address(tb), Peer: address(tb), Quota: quota}}
 		s.config.ClientURL = c.relay(tb, "outside", s.config.Name, s.config.Client)
 		urls = append(urls, s.config.Name+"=https://"+c.relay(tb, "", s.config.Name, s.config.Peer))
 		c.servers = append(c.servers, s)
