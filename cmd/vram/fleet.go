@@ -116,6 +116,11 @@ type leaseCmd struct {
 	Command  []string      `arg:"" passthrough:"" help:"The command and its arguments, after --."`
 }
 
+// guardCmd is how lease runs its command: see Run.
+type guardCmd struct {
+	Command []string `arg:"" passthrough:"" help:"The command and its arguments, after --."`
+}
+
 // sizeFlag is a number of bytes.
 type sizeFlag int64
 
@@ -130,7 +135,7 @@ func (c *leaseCmd) Validate() error {
 		return fmt.Errorf("--priority %d: want -2^20 to 2^20", c.Priority)
 	case c.Timeout < 0:
 		return fmt.Errorf("--timeout %v: want 0 or more", c.Timeout)
-	case len(c.words()) == 0:
+	case len(withoutDashes(c.Command)) == 0:
 		return errors.New("a command is missing, after --")
 	}
 	return nil

@@ -34,43 +34,50 @@ const leasePage = 1 << 20
 
 // Run waits for the memory, and runs the command while the lease holds.
 func (c *leaseCmd) Run(p *program) (err error) {
-	grant, end, err := c.reserve(p)
+	grant, files, end, err := c.reserve(p)
 	if err != nil {
 		return &leaseError{exitNoLease, err}
 	}
 	defer func() { err = errors.Join(err, end()) }()
-	part := grant.Parts()[0]
-	args := c.words()
-	cmd := exec.Command(args[0], args[1:]...) //nolint:gosec,noctx // the caller's command, which signals end
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = p.stdin, p.stdout, p.stderr
-	cmd.Env = append(os.Environ(), leaseVariables(part, os.LookupEnv)...)
-	err = runLeased(cmd, grant.Done(), p.stderr)
-	exit, ended := errors.AsType[*exec.ExitError](err)
-	switch {
-	case err == nil:
-		return nil
-	case ended:
-		return &exitError{exitCode(exit.ProcessState)}
-	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist):
-		return &leaseError{exitNotFound, err}
-	default:
+	self, err := os.Executable()
+	if err != nil {
 		return &leaseError{exitNotRunning, err}
 	}
+	cmd := exec.Command(self, append([]string{"guard", "--"}, withoutDashes(c.Command)...)...) //nolint:gosec,noctx // the caller's command, which signals end
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = p.stdin, p.stdout, p.stderr
+	cmd.Env = append(os.Environ(), leaseVariables(grant.Parts()[0], os.LookupEnv)...)
+	return runLeased(cmd, files[0], grant.Done(), p.stderr)
 }
 
-// words returns the command without the dashes before it.
-func (c *leaseCmd) words() []string {
-	if len(c.Command) > 0 && c.Command[0] == "--" {
-		return c.Command[1:]
+// exited returns the exit code of a process as an error; nil: it succeeded.
+func exited(err error) error {
+	if exit, ended := errors.AsType[*exec.ExitError](err); ended {
+		return &exitError{exitCode(exit.ProcessState)}
 	}
-	return c.Command
+	return err
 }
 
-// reserve waits for the memory. The function ends the lease.
-func (c *leaseCmd) reserve(p *program) (grant *fleet.Grant, end func() error, err error) {
+// notStarted returns the error of a command that was not started, with its exit code.
+func notStarted(err error) error {
+	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
+		return &leaseError{exitNotFound, err}
+	}
+	return &leaseError{exitNotRunning, err}
+}
+
+// withoutDashes returns a command without the dashes before it.
+func withoutDashes(command []string) []string {
+	if len(command) > 0 && command[0] == "--" {
+		return command[1:]
+	}
+	return command
+}
+
+// reserve waits for the memory. The function ends the lease, whose locked file is returned, too.
+func (c *leaseCmd) reserve(p *program) (grant *fleet.Grant, files []*os.File, end func() error, err error) {
 	l, err := c.open()
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	defer func() {
 		if err != nil {
@@ -79,7 +86,7 @@ func (c *leaseCmd) reserve(p *program) (grant *fleet.Grant, end func() error, er
 	}()
 	name, err := c.announce(p, l)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	ctx, cancel := p.ctx, context.CancelFunc(func() {})
 	if c.Timeout > 0 {
@@ -88,16 +95,16 @@ func (c *leaseCmd) reserve(p *program) (grant *fleet.Grant, end func() error, er
 	defer cancel()
 	m, err := fleet.Join(ctx, l)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
-	holder := fmt.Sprintf("%d: %s", os.Getpid(), strings.Join(c.words(), " "))
+	holder := fmt.Sprintf("%d: %s", os.Getpid(), strings.Join(withoutDashes(c.Command), " "))
 	grant, err = m.Reserve(ctx, fleet.Request{
 		Wants: []fleet.Want{{Bytes: int64(c.Bytes), Device: name}}, Priority: c.Priority, Holder: clip(holder, core.MostName/4),
 	})
 	if err != nil {
-		return nil, nil, errors.Join(err, m.Close())
+		return nil, nil, nil, errors.Join(err, m.Close())
 	}
-	return grant, func() error { return errors.Join(grant.Release(), m.Close(), l.Close()) }, nil
+	return grant, l.LeaseFiles(), func() error { return errors.Join(grant.Release(), m.Close(), l.Close()) }, nil
 }
 
 // announce makes GPUs known that the ledger does not have: the named one, or all. It opens only those, and returns the name of the named one.

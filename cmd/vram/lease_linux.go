@@ -1,38 +1,49 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"os/signal"
-	"runtime"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 )
 
-// runLeased runs a command to its end, and passes signals on. The kernel kills the command, though not its children, if this process is
-// killed: nobody counts its memory then.
-func runLeased(cmd *exec.Cmd, lost <-chan struct{}, warn io.Writer) error {
-	runtime.LockOSThread() // the signal comes at the end of the thread that has started the command
-	defer runtime.UnlockOSThread()
+// runLeased runs a guard, which runs the command of a lease, to its end, and passes signals on. If this process is killed the guard kills the
+// command with all that it has started, and keeps the lease until then. If the guard is killed this process does the same.
+func runLeased(guard *exec.Cmd, lease *os.File, lost <-chan struct{}, warn io.Writer) (err error) {
+	if err := adopt(); err != nil {
+		return &leaseError{exitNotRunning, err}
+	}
+	read, write, err := os.Pipe()
+	if err != nil {
+		return &leaseError{exitNotRunning, err}
+	}
+	defer func() { _ = write.Close() }() // the guard has ended
+	guard.ExtraFiles = []*os.File{read, lease}
 	signals := make(chan os.Signal, 16)
-	signal.Notify(signals, syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH, syscall.SIGCONT)
+	signal.Notify(signals, passedSignals()...)
 	defer signal.Stop(signals)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := cmd.Start(); err != nil {
-		return err
+	err = guard.Start()
+	_ = read.Close() // the guard's
+	if err != nil {
+		return &leaseError{exitNotRunning, err}
 	}
 	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
+	go func() { ended <- guard.Wait() }()
 	for {
 		select {
 		case err := <-ended:
-			return err
+			if status, ok := guard.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+				return errors.Join(exited(err), endChildren())
+			}
+			return exited(err)
 		case s := <-signals:
-			if !fromTerminal(s) {
-				_ = cmd.Process.Signal(s) // it may have ended
+			if number, ok := s.(syscall.Signal); ok && !fromTerminal(s) {
+				_, _ = write.Write([]byte{byte(number)}) // it may have ended
 			}
 		case <-lost:
 			lost = nil

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -38,6 +39,7 @@ func leasing(t *testing.T, folder string, args ...string) (cmd *exec.Cmd, out *b
 
 // The command sees its GPU and its limit, and its exit code is the program's.
 func TestLeaseRunsTheCommand(t *testing.T) {
+	t.Setenv(asProgram, "1") // of the guard
 	t.Setenv("CUDA_VISIBLE_DEVICES", "")
 	require.NoError(t, os.Unsetenv("CUDA_VISIBLE_DEVICES"))
 	folder := t.TempDir()
@@ -65,6 +67,7 @@ func TestLeaseRunsTheCommand(t *testing.T) {
 
 // A lease that does not fit waits for the memory of the first; when that is killed its command is killed, too, and the next one runs.
 func TestLeaseEndsWithItsProcess(t *testing.T) {
+	t.Setenv(asProgram, "1")
 	folder := t.TempDir()
 	first, out, in := leasing(t, folder, "-bytes", "60GiB", "--", "sh", "-c", "echo ready; exec cat")
 	require.True(t, out.Scan())
@@ -84,6 +87,54 @@ func TestLeaseEndsWithItsProcess(t *testing.T) {
 	_ = in.Close()
 	code, _, stderr = vramCommand(t, "lease", "-driver", "sim", "-ledger", folder, "-bytes", "120GiB", "-timeout", "1m", "--", "true")
 	assert.Equal(t, exitOK, code, stderr)
+}
+
+// descendants is a command with two processes that left their parent, one of them in a session of its own. All have the output, which ends
+// with the last of them; the first line is the number of the guard.
+const descendants = `(trap '' HUP INT TERM; (sleep 1000 & exec sleep 1000) & setsid sleep 1000 &) ; echo $PPID; exec sleep 1000`
+
+// When the program, its guard, or the command is killed, all that the command has started ends, and the lease no earlier.
+func TestNothingOutlivesALease(t *testing.T) {
+	t.Setenv(asProgram, "1")
+	folder := t.TempDir()
+	next := func(timeout string) int {
+		code, _, _ := vramCommand(t, "lease", "-driver", "sim", "-ledger", folder, "-bytes", "120GiB", "-timeout", timeout, "--", "true")
+		return code
+	}
+	begin := func() (lease *exec.Cmd, out *bufio.Scanner, guard int) {
+		lease, out, in := leasing(t, folder, "-bytes", "60GiB", "--", "sh", "-c", descendants)
+		t.Cleanup(func() { _ = in.Close() })
+		require.True(t, out.Scan())
+		guard, err := strconv.Atoi(out.Text())
+		require.NoError(t, err)
+		require.NotEqual(t, lease.Process.Pid, guard)
+		return lease, out, guard
+	}
+	end := func(out *bufio.Scanner) {
+		for out.Scan() { // until the last process has ended
+		}
+		assert.Equal(t, exitOK, next("1m"))
+	}
+
+	lease, out, guard := begin()
+	require.NoError(t, syscall.Kill(guard, syscall.SIGSTOP))
+	require.NoError(t, lease.Process.Kill())
+	_ = lease.Wait()
+	assert.Equal(t, exitNoLease, next("300ms"), "the guard has not yet killed the command")
+	require.NoError(t, syscall.Kill(guard, syscall.SIGCONT))
+	end(out)
+
+	lease, out, guard = begin()
+	require.NoError(t, syscall.Kill(guard, syscall.SIGKILL))
+	end(out)
+	_ = lease.Wait()
+	assert.Equal(t, 128+9, lease.ProcessState.ExitCode())
+
+	lease, out, _ = begin()
+	require.NoError(t, lease.Process.Signal(syscall.SIGTERM)) // of the command alone
+	end(out)
+	_ = lease.Wait()
+	assert.Equal(t, 128+15, lease.ProcessState.ExitCode())
 }
 
 // Signals reach the command, and while a lease waits they end it.

@@ -11,6 +11,9 @@ import (
 )
 
 // runLeased is not reached: the ledger of a host needs Linux.
-func runLeased(*exec.Cmd, <-chan struct{}, io.Writer) error { return directory.ErrUnsupported }
+func runLeased(*exec.Cmd, *os.File, <-chan struct{}, io.Writer) error { return directory.ErrUnsupported }
 
 func exitCode(s *os.ProcessState) int { return s.ExitCode() }
+
+// Run is not reached, either.
+func (*guardCmd) Run(*program) error { return directory.ErrUnsupported }

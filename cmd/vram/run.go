@@ -42,6 +42,7 @@ type commandLine struct {
 	Info    infoCmd     `cmd:"" help:"Show the device, the processes on all GPUs, the configuration and the embedded traces."`
 	Wait    waitCmd     `cmd:"" help:"Wait until a device has so much free memory."`
 	Version versionCmd  `cmd:"" help:"Show the version."`
+	Guard   guardCmd    `cmd:"" hidden:"" help:"Run the command of a lease, and end all processes that it starts."`
 	Start   startCmd    `cmd:"" hidden:"" help:"Compile kernels, and print the time."`
 	ForHelp helpCmd     `cmd:"" name:"help" help:"Show help for a command."`
 }

@@ -77,6 +77,17 @@ func (e *lease) Close() error {
 	return e.err
 }
 
+// LeaseFiles returns the locked files of the leases that l has made. A process that inherits one keeps the lease, until it has ended, too; Close
+// ends it nevertheless. The caller closes none.
+func (l *Ledger) LeaseFiles() (all []*os.File) {
+	l.lock.Lock()
+	defer l.lock.Unlock()
+	for e := range l.leases {
+		all = append(all, e.file)
+	}
+	return all
+}
+
 func (l *Ledger) leaseFile(id int64) string {
 	return filepath.Join(l.path, leasesFolder, fmt.Sprintf("%016x", id))
 }
