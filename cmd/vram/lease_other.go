@@ -11,7 +11,9 @@ import (
 )
 
 // runLeased is not reached: the ledger of a host needs Linux.
-func runLeased(*exec.Cmd, *os.File, <-chan struct{}, io.Writer) error { return directory.ErrUnsupported }
+func runLeased(*exec.Cmd, *os.File, <-chan struct{}, io.Writer) error {
+	return directory.ErrUnsupported
+}
 
 func exitCode(s *os.ProcessState) int { return s.ExitCode() }
 
