@@ -142,9 +142,14 @@ func TestDeclaredPartsInLoops(t *testing.T) {
 		step   int
 		right  bool
 	}{
-		{"ld.global.u32 %r1, [%d1+64];", 4, true}, {"ld.global.u32 %r1, [%d1+64];", 20, true}, {"ld.global.u32 %r1, [%d1+64];", 64, false},
-		{"ld.global.u32 %r1, [%d1+64];", -4, false}, {"ld.global.u32 %r1, [%d1+64];", -64, false},
-		{"st.global.u32 [%d1+192], 1;", 20, true}, {"st.global.u32 [%d1+192], 1;", -4, false}, {"st.global.u32 [%d1+192], 1;", -64, false},
+		{"ld.global.u32 %r1, [%d1+64];", 4, true},
+		{"ld.global.u32 %r1, [%d1+64];", 20, true},
+		{"ld.global.u32 %r1, [%d1+64];", 64, false},
+		{"ld.global.u32 %r1, [%d1+64];", -4, false},
+		{"ld.global.u32 %r1, [%d1+64];", -64, false},
+		{"st.global.u32 [%d1+192], 1;", 20, true},
+		{"st.global.u32 [%d1+192], 1;", -4, false},
+		{"st.global.u32 [%d1+192], 1;", -64, false},
 	} {
 		k := compile(t, header+fmt.Sprintf(`.visible .entry k(.param .u64 x) { .reg .b64 %%d<3>; .reg .b32 %%r<3>; .reg .pred %%p;
 	ld.param.u64 %%d1, [x]; mov.u32 %%r2, 0;
