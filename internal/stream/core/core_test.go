@@ -71,6 +71,14 @@ func TestCoreFollowsTheReference(t *testing.T) {
 					w.batch(bytes, most, hint.Draw(t, "hint"), rapid.Bool().Draw(t, "put back"))
 				}
 			},
+			"hold": func(t *rapid.T) {
+				bytes, most := max(1, size.Draw(t, "bytes")), rapid.IntRange(1, 90).Draw(t, "most")
+				if w.parts == nil && w.liveUnits+uint64(most)*uint64(blockUnits(bytes)) < worldUnits/2 {
+					w.hold(bytes, most, hint.Draw(t, "hint"))
+				}
+			},
+			"answer": func(t *rapid.T) { w.answer(rapid.Bool().Draw(t, "granted")) },
+			"probe":  func(t *rapid.T) { w.probe(size.Draw(t, "bytes"), hint.Draw(t, "hint")) },
 			"aligned": func(t *rapid.T) {
 				align := int64(sizeclass.UnitBytes) << rapid.IntRange(0, 13).Draw(t, "align")
 				w.aligned(max(1, size.Draw(t, "bytes")), align, source)

@@ -116,11 +116,9 @@ func (l *limits) keptBytes() int64 {
 // there are fewer ranges than the budget, and none is visited.
 func (l *limits) overRanges(limit int) int {
 	most := l.budget.CacheRanges
-	free := l.ranges.heap.FreeRanges()
-	if most <= 0 || free <= most {
+	if free := l.ranges.heap.FreeRanges(); most <= 0 || free <= most {
 		return 0
 	}
-	limit = min(limit, free-most)
 	return max(0, l.ranges.heap.PageRanges(most+limit)-most)
 }
 

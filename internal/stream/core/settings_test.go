@@ -44,6 +44,15 @@ func TestExactPeaks(t *testing.T) {
 				w.aligned(size.Draw(t, "bytes"), int64(512)<<rapid.IntRange(0, 12).Draw(t, "align"), source)
 				peak = max(peak, int64(w.liveUnits)<<sizeclass.UnitShift)
 			},
+			"hold": func(t *rapid.T) { // its parts are given with the answer
+				if w.parts == nil {
+					w.hold(size.Draw(t, "bytes"), rapid.IntRange(1, 9).Draw(t, "most"), 0)
+				}
+			},
+			"answer": func(t *rapid.T) {
+				w.answer(rapid.Bool().Draw(t, "granted"))
+				peak = max(peak, int64(w.liveUnits)<<sizeclass.UnitShift)
+			},
 			"free": func(t *rapid.T) { w.freeSome(t, 1) },
 			"tick": func(*rapid.T) { w.core.Tick() },
 		})

@@ -4,7 +4,7 @@ package core
 func (c *Core) Tick() {
 	c.Drain()
 	c.retention.shrink()
-	if c.spans.units > 0 && c.limits.overBytes() > 0 {
+	if c.limits.overBytes() > 0 {
 		// Pages that adjoin idle spans cannot be released otherwise. Turns over the budget release only
 		// free pages; the tick retires spans, so an active class carves its span again at most ten times a
 		// second.

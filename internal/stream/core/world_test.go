@@ -42,8 +42,9 @@ type world struct {
 	pageUnits uint32
 	owners    [worldUnits]int32
 
-	live []*buffer // in the order of their allocation
-	dead []*buffer // the last that were freed
+	live  []*buffer // in the order of their allocation
+	parts []*buffer // of a batch that has no answer
+	dead  []*buffer // the last that were freed
 
 	numbers                    int32
 	liveUnits                  uint64
@@ -294,15 +295,31 @@ func (w *world) check() {
 	require.Equal(w.t, live, s.LiveBytes)
 	require.Equal(w.t, held-live, s.CachedBytes+s.PendingBytes)
 	require.GreaterOrEqual(w.t, s.PeakLiveBytes, live)
-	require.GreaterOrEqual(w.t, w.core.LiveBytes(), live)
 	require.Equal(w.t, uint64(len(w.live)), s.LiveCount)
 	require.Equal(w.t, w.allocs, s.AllocCount)
 	require.Equal(w.t, w.frees, s.FreeCount)
 	require.Equal(w.t, w.byPool, s.RefillCount)
 	require.Equal(w.t, w.own, s.RangeCount)
 	w.checkCached(s)
+	w.checkUse(held - s.RangeBytes)
 	require.GreaterOrEqual(w.t, w.core.usage.peakUnits, w.core.usedUnits(), "the decisions' peak")
 	require.NoError(w.t, w.core.Check(), "after the snapshot")
+}
+
+// checkUse compares the figures of the memory in use with the reference: parts are in use, and given to nobody.
+func (w *world) checkUse(usedBytes int64) {
+	parts, waits := int64(w.partUnits())<<sizeclass.UnitShift, int64(w.core.usage.waitingUnits)<<sizeclass.UnitShift
+	require.Equal(w.t, usedBytes, w.core.UsedBytes())
+	require.Equal(w.t, usedBytes+waits, w.core.LiveBytes())
+	require.Equal(w.t, parts+waits, w.core.OpenBytes())
+	require.Equal(w.t, usedBytes-parts-w.core.PendingBytes(), w.core.GivenBytes())
+}
+
+func (w *world) partUnits() (sum uint64) {
+	for _, b := range w.parts {
+		sum += uint64(b.units)
+	}
+	return sum
 }
 
 // checkLive compares the list of live blocks with the reference.
@@ -311,7 +328,7 @@ func (w *world) checkLive() {
 	w.core.Live(func(p cudadrv.Ptr, bytes int64, _ *magazine.Slot) {
 		got = append(got, uint64(p-worldBase)<<8|uint64(bytes)>>sizeclass.UnitShift)
 	})
-	for _, b := range w.live {
+	for _, b := range slices.Concat(w.live, w.parts) { // a batch has its parts as a caller has buffers
 		want = append(want, uint64(b.from)<<(sizeclass.UnitShift+8)|uint64(b.units))
 	}
 	slices.Sort(got)
@@ -319,7 +336,7 @@ func (w *world) checkLive() {
 	require.Equal(w.t, want, got)
 	words := map[*magazine.Slot]uint64{}
 	w.core.LiveHandles(func(_ int64, s *magazine.Slot, word uint64) { words[s] = word })
-	require.Len(w.t, words, len(w.live))
+	require.Len(w.t, words, len(w.live)+len(w.parts))
 	for _, b := range w.live {
 		require.Equal(w.t, b.word, words[b.slot])
 	}
@@ -360,6 +377,7 @@ func (w *world) kept() (cached, most uint64) {
 
 // finish frees everything, closes, and checks that every lent page is returned.
 func (w *world) finish(closeFirst bool) {
+	w.answer(false)
 	if closeFirst && !w.closed {
 		w.close()
 		w.check()
