@@ -30,8 +30,11 @@ func (i *interrupted) reach(moment string) {
 	}
 }
 
-func (i *interrupted) Done() <-chan struct{} { i.reach("context is asked for its end"); return opened.open }
-func (i *interrupted) Err() error            { i.reach("context is asked why"); return context.Canceled }
+func (i *interrupted) Done() <-chan struct{} {
+	i.reach("context is asked for its end")
+	return opened.open
+}
+func (i *interrupted) Err() error { i.reach("context is asked why"); return context.Canceled }
 
 func (i *interrupted) Wait(...<-chan struct{}) { i.reach("host waits") }
 func (*interrupted) Go(_ string, f func())     { go f() }

@@ -114,6 +114,20 @@ func TestAPartOfAPageCostsAPage(t *testing.T) {
 	assert.False(t, b.affords(1, 0))
 }
 
+// A purchase costs its price and raises the budget by its bytes, from the first byte on; nothing costs nothing.
+func TestEachByteIsBought(t *testing.T) {
+	t.Parallel()
+	for _, bytes := range []int64{-pageBytes, -1, 0, 1, 2, pageBytes, pageBytes + 1} {
+		b := &alternating(t, aPage).core.budget
+		price := b.priceNs(max(0, bytes), 0)
+		b.costNs, b.boughtBytes = price, 0
+		require.True(t, b.affords(bytes, 0))
+		b.buy(bytes, 0)
+		assert.Zero(t, b.costNs, "%d bytes", bytes)
+		assert.Equal(t, max(0, bytes), b.boughtBytes)
+	}
+}
+
 // A page costs four times as much beyond nine eighths of the clients' own peaks.
 func TestGrowthBeyondAllNeedsIsDear(t *testing.T) {
 	t.Parallel()

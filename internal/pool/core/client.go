@@ -49,11 +49,8 @@ type answer struct {
 	arrived         uint64 // of its messages: see Return.Sent
 	uncoveredBytes  int64
 	pendingBytes    int64
-	chargedToOthers bool
+	chargedToOthers bool // all that it holds, as it last reported
 }
-
-// holds reports whether a client holds memory of its own account, as it last reported.
-func (cl *client) holds() bool { return cl.heldPages > 0 && !cl.chargedToOthers }
 
 // buffersBytes returns the bytes in buffers of a client, or cached by its magazines, as it last reported.
 func (cl *client) buffersBytes() int64 {

@@ -216,7 +216,10 @@ func TestCheckSeesDamage(t *testing.T) {
 		"the clients come to":  func(c *Core) { c.clients.usedBytes++ },
 		"over the limit":       func(c *Core) { c.settings.LimitBytes = pageBytes },
 		"the books say 4 in 2": func(c *Core) { c.memory.Free(Run{First: 0, Pages: 4}, memory.Tag{}) },
+		"callers of all":       func(c *Core) { c.clients.givenBytes++ },
 		"requests wait for":    func(c *Core) { c.waiters.demandBytes++ },
+		"the books say 1 for":  func(c *Core) { c.waiters.named[ticket{}] = nil },
+		"waits no more":        func(c *Core) { c.waiters.trying = &request{client: 9} },
 		"under another name": func(c *Core) {
 			c.waiters.parked[7] = &request{client: 1, token: 3}
 		},
@@ -230,6 +233,27 @@ func TestCheckSeesDamage(t *testing.T) {
 			harm(w.core)
 			assert.ErrorContains(t, w.core.Check(), want)
 		})
+	}
+}
+
+// Check compares each sum over the clients.
+func TestCheckComparesEachSum(t *testing.T) {
+	t.Parallel()
+	for name, harm := range map[string]func(s *sums){
+		"used":    func(s *sums) { s.usedBytes-- },
+		"peak":    func(s *sums) { s.ownPeakBytes-- },
+		"holding": func(s *sums) { s.holding-- },
+		"holders": func(s *sums) { s.holders = s.holders[1:] },
+		"free":    func(s *sums) { s.free = nil },
+		"stale":   func(s *sums) { s.stale = append(s.stale, 9) },
+	} {
+		w := settled(t, 2)
+		w.fill(1, 8)
+		w.fill(2, 4)
+		w.core.SetUsage(1, Usage{UsedBytes: pageBytes, FreePages: 2, MaxFreePages: 1})
+		require.NoError(t, w.core.Check())
+		harm(&w.core.clients.sums)
+		assert.ErrorContains(t, w.core.Check(), "the clients come to", name)
 	}
 }
 

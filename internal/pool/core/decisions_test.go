@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 
 	"github.com/go-vram/vram/internal/pool/admission"
 )
@@ -222,6 +223,82 @@ func TestOnlyAnswersReportWhatIsPending(t *testing.T) {
 	m.Answer = true
 	cl.note(m)
 	assert.Equal(t, answer{uncoveredBytes: 1, pendingBytes: 2, chargedToOthers: true}, cl.answer)
+}
+
+// An answer leaves a client no more free pages than it published and has not returned, nothing if it returned less than it was
+// asked for, and no range longer than all of them.
+func TestAnAnswerLowersWhatIsPublished(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.Uint32Range(0, 6)
+		before := Usage{UsedBytes: 5, FreePages: n.Draw(t, "free"), Stale: rapid.Bool().Draw(t, "stale")}
+		before.MaxFreePages = rapid.Uint32Range(0, before.FreePages).Draw(t, "longest")
+		pages, asked := n.Draw(t, "returned"), n.Draw(t, "asked")
+		after := before
+		after.returned(pages, asked)
+		left := int(before.FreePages) - int(pages)
+		if asked == 0 || pages < asked {
+			left = 0
+		}
+		want := before
+		want.FreePages = uint32(max(0, left))
+		want.MaxFreePages = min(before.MaxFreePages, want.FreePages)
+		require.Equal(t, want, after)
+	})
+}
+
+// A request beyond the budget gets a longer window than it wants as long as that keeps within its bound, up to the last byte.
+func TestAnOvergrownWindowKeepsWithinItsBound(t *testing.T) {
+	t.Parallel()
+	s := Settings{Policy: Policy{HandlePages: 4, OverStep: 512}, LimitBytes: 64 * pageBytes}
+	w := newWorld(t, 64, 64, s)
+	w.clients[1] = &holder{}
+	w.send(Join{Client: 1})
+	w.fill(1, 20)
+	g := &w.core.scheduler.ladder.grower
+	steps := g.pagesOf(s.Policy.OverStep)
+	require.Greater(t, steps, uint32(2))
+	for _, pages := range []uint32{1, steps - 1, steps} {
+		for _, beyond := range []int64{-1, 0, 1} {
+			r := &request{client: 1, wish: wish{pages: pages}, ascent: ascent{raised: true}}
+			window, ok := g.overgrown(r, int64(20+steps)*pageBytes+beyond)
+			assert.Equal(t, pages < steps && beyond >= 0, ok, "%d pages, %d bytes", pages, beyond)
+			if ok {
+				assert.Equal(t, steps, window.Run.Pages)
+			}
+		}
+	}
+}
+
+// A request that waits is refused at once if it wants more than the limit, and waits if it wants all of it: its holders may free.
+func TestNoRequestWaitsForMoreThanTheLimit(t *testing.T) {
+	t.Parallel()
+	for pages, waits := range map[uint32]bool{7: true, 8: true, 9: false} {
+		s := openShop(t)
+		fx := s.core.Step(waitAs(99, pages))
+		assert.Equal(t, waits, len(fx.Denials.Left()) == 0, "%d pages", pages)
+		assert.Equal(t, waits, s.core.waiters.count() == 1)
+	}
+}
+
+// A client that is apart takes what others have freed once its fences were asked for, and not before.
+func TestAnApartClientAsksForFencesBeforeItTakes(t *testing.T) {
+	t.Parallel()
+	s := openShop(t)
+	s.do(Join{Client: 4})
+	s.do(Apart(4))
+	s.do(Return{Client: 1, Runs: []Run{{First: 0, Pages: 6}}, Fence: 1, Sent: 1})
+	s.passed = []Passed{{1, 1}}
+	var jobs []string
+	s.fails = func(_ int, j *Job) (done int, err error) {
+		jobs = append(jobs, describe(j))
+		require.LessOrEqual(t, len(jobs), 2)
+		return len(j.Ops), nil
+	}
+	s.do(Refill{Client: 4, Token: 5, Pages: 2, Bytes: 2 * pageBytes})
+	require.True(t, s.served[5])
+	assert.Equal(t, "query job poll 1", jobs[0])
+	assert.Contains(t, jobs[1], "window job")
 }
 
 // A client holds memory from its first byte on.

@@ -29,7 +29,7 @@ func (n *noProgress) resolve() bool {
 	v, id := w.table.Stuck(accounts)
 	switch v {
 	case admission.Wait:
-		unheard := func(cl *client) bool { return cl.holds() && cl.dirty }
+		unheard := func(cl *client) bool { return cl.dirty && !cl.chargedToOthers }
 		if !w.unasked || !w.table.Blocked() || !n.clients.anyHolder(unheard) {
 			return false
 		}
@@ -71,10 +71,10 @@ func (n *noProgress) deadlock(accounts []admission.Account, refused uint64, most
 	return d
 }
 
-// accounts returns the accounts that hold memory.
+// accounts returns the accounts that hold memory of their own.
 func (n *noProgress) accounts() (all []admission.Account) {
 	for _, id := range n.clients.holders {
-		if n.clients.all[id].holds() {
+		if !n.clients.all[id].chargedToOthers {
 			all = append(all, admission.Account(id))
 		}
 	}

@@ -50,6 +50,10 @@ type shop struct {
 	denied map[uint64]error // likewise
 	ends   []End
 	asked  []Client
+
+	passed []Passed                                    // what each job reports
+	jobs   int                                         // so many were performed
+	fails  func(job int, j *Job) (done int, err error) // how a job ends; nil: it succeeds
 }
 
 // openShop returns a world with three clients, of which the first holds all eight pages.
@@ -87,9 +91,19 @@ func (s *shop) do(m Message) {
 			s.shelf[a.Client] = nil
 		}
 		if fx.Job != nil {
-			next = append(next, JobDone{Job: fx.Job, Done: len(fx.Job.Ops)})
+			next = append(next, s.perform(fx.Job))
 		}
 	}
+}
+
+// perform returns how a job ends.
+func (s *shop) perform(j *Job) JobDone {
+	m := JobDone{Job: j, Done: len(j.Ops), Passed: s.passed}
+	if s.fails != nil {
+		m.Done, m.Err = s.fails(s.jobs, j)
+	}
+	s.jobs++
+	return m
 }
 
 func waitAs(token uint64, pages uint32) Refill { return waitOf(2, token, pages) }
