@@ -7,7 +7,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-vram/vram/actors"
+	"github.com/go-vram/vram/internal/pool/admission"
 	"github.com/go-vram/vram/internal/pool/core"
+	"github.com/go-vram/vram/internal/recoveredtest"
 )
 
 // Runs that go back to a client are delivered before the answer to a Refill, in whichever order the
@@ -68,4 +70,55 @@ func TestThePlaceOfARequestWhileOthersAreInTheTurn(t *testing.T) {
 	leave()
 	holder.free(run)
 	require.NoError(t, (<-answer).err)
+}
+
+// A panic of a reader in the pool's turn costs its figures alone. Where the books do not balance then, the pool is
+// quarantined, and each request that waits gets its answer.
+func TestAPanicOfAReaderOfPlaces(t *testing.T) {
+	recoveredtest.Expect(t, "vram-pool: ")
+	for name, broken := range map[string]bool{"balanced books": false, "broken books": true} {
+		t.Run(name, func(t *testing.T) {
+			h := prepare(t)
+			h.open(roomy(8))
+			holder, c := h.testClient(1), h.testClient(2)
+			run := holder.must(4)
+			inside := make(chan struct{})
+			release := h.hold("cuMemCreate", func() { close(inside) })
+			granted := holder.refill(2)
+			<-inside
+			var answers []<-chan answer
+			var ages []uint64
+			for _, account := range []admission.Account{tenantAccounts + 7, 10} {
+				r, answer := c.expect(8)
+				r.Patience, r.Place = core.Waiting, core.Place{Account: account, Age: h.pool.NextAge(), Align: 1}
+				h.pool.Refill(c, r)
+				answers, ages = append(answers, answer), append(ages, r.Place.Age)
+			}
+			h.inTurn(func() {
+				if broken {
+					h.pool.core.Step(core.JobDone{Job: h.pool.core.InFlight()}) // a lie: nothing was done
+				}
+			})
+			good := h.pool.quotas.all.Swap(&[]*Tenant{nil})
+			_, ahead := h.pool.placeOf(ages[1])
+			h.pool.quotas.all.Store(good)
+			assert.Nil(t, ahead)
+			if broken {
+				for _, answer := range append(answers, granted) {
+					require.ErrorContains(t, (<-answer).err, "quarantined")
+				}
+				release()
+				require.ErrorContains(t, h.pool.Close(), "quarantined")
+				return
+			}
+			release()
+			require.NoError(t, (<-granted).err)
+			place, ahead := h.pool.placeOf(ages[1])
+			assert.Equal(t, 2, place)
+			assert.NotNil(t, ahead)
+			holder.free(run)
+			require.NoError(t, h.pool.Close())
+			h.assertEmpty()
+		})
+	}
 }

@@ -230,3 +230,26 @@ func TestAPoolKeepsNoCallsForPeers(t *testing.T) {
 		assert.Empty(t, x.wanted)
 	})
 }
+
+// Peers that are wanted in several receptions of one turn get access in one job, each with its answer.
+func TestPeersOfOneTurn(t *testing.T) {
+	t.Parallel()
+	h := build(t, roomy(64))
+	h.testClient(1).must(2)
+	require.NoError(t, h.pool.EnablePeer(0))
+	h.settle()
+	questions := []*question{{peer: 1}, {peer: 0}, {peer: 7}}
+	h.inTurn(func() {
+		x := h.pool.sharing.(*peers)
+		for _, q := range questions {
+			x.wanted = append(x.wanted, q)
+			x.turnEnds()
+		}
+	})
+	for _, q := range questions {
+		_, err := q.reply.Await(t.Context())
+		assert.Equal(t, q.peer == 7, err != nil, "device %d: %v", q.peer, err)
+	}
+	h.settle()
+	assert.Equal(t, []int{0, 1}, h.pool.sharing.(*peers).ordinals)
+}

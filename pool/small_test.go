@@ -1,0 +1,120 @@
+package pool
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/internal/pool/admission"
+)
+
+// A driver without peer access, or without the calls for it, gives no device access.
+func TestADriverWithoutPeers(t *testing.T) {
+	t.Parallel()
+	h := prepare(t)
+	h.device = struct{ cudadrv.Device }{h.device}
+	h.open(roomy(8))
+	require.ErrorIs(t, h.pool.EnablePeer(1), ErrNoPeerAccess)
+	require.NoError(t, h.pool.Close())
+	h.assertEmpty()
+}
+
+// There is no last snapshot before the first.
+func TestTheLastSnapshot(t *testing.T) {
+	t.Parallel()
+	h := build(t, roomy(8))
+	_, ok := h.pool.LastSnapshot()
+	assert.False(t, ok)
+	h.testClient(1).must(3)
+	want := h.settle()
+	last, ok := h.pool.LastSnapshot()
+	assert.True(t, ok)
+	assert.Equal(t, want.LentBytes, last.LentBytes)
+}
+
+// A tenant holds memory from the first byte on, and has a share from the first byte on.
+func TestTenantsCountFromTheirFirstByte(t *testing.T) {
+	t.Parallel()
+	for held := range int64(3) {
+		for share := range int64(3) {
+			owner := NewTenant("owner", 7, Quota{ShareBytes: share})
+			control := (*TenantControl)(owner)
+			require.True(t, control.Charge(held))
+			control.Hold(held)
+			var q quotas
+			q.enlist(owner)
+			holding, usage := q.accounts(false)
+			assert.Equal(t, held > 0, slices.Contains(holding, owner.account()), "%d bytes", held)
+			assert.Equal(t, held > 0, len(q.holders()) == 1, "%d bytes", held)
+			if share > 0 {
+				assert.Equal(t, []admission.Usage{{Account: owner.account(), ChargedBytes: held, ShareBytes: share}}, usage)
+			} else {
+				assert.Empty(t, usage)
+			}
+			holding, usage = q.accounts(true)
+			assert.Empty(t, holding)
+			assert.Empty(t, usage)
+		}
+	}
+}
+
+// A refund tells the pool only if a request waits for the quota, or the tenant is closed and it was the last: each free of a
+// tenant's buffer makes one.
+func TestARefundThatMattersToNobodySendsNothing(t *testing.T) {
+	for name, c := range map[string]struct {
+		queued       int32
+		left         int64
+		closed, told bool
+	}{
+		"nobody waits":                {},
+		"nobody waits, some is left":  {left: 1},
+		"one waits":                   {queued: 1, told: true},
+		"closed, some is left":        {left: 1, closed: true},
+		"closed, and the last":        {closed: true, told: true},
+		"closed, some is left, waits": {queued: 1, left: 1, closed: true, told: true},
+	} {
+		h := build(t, roomy(8))
+		owner := NewTenant("owner", 7, Quota{})
+		h.pool.AddTenants(owner)
+		const refunds = 20
+		owner.charged.Store(refunds + c.left)
+		owner.closed.Store(c.closed)
+		owner.queued.Add(c.queued)
+		leave := h.occupy() // messages stay in the queue
+		allocs := testing.AllocsPerRun(refunds-1, func() {
+			owner.charged.Store(1 + c.left)
+			(*TenantControl)(owner).Refund(1)
+		})
+		leave()
+		assert.Equal(t, c.told, allocs > 0, name)
+		owner.queued.Add(-c.queued)
+		owner.charged.Store(0)
+	}
+}
+
+// Holders come by their bytes, the largest first, then by their streams and by their tenants' names, in whichever order they
+// were.
+func TestTheOrderOfHolders(t *testing.T) {
+	t.Parallel()
+	want := []Holder{
+		{Tenant: "b", HeldBytes: 9},
+		{Stream: 1, HeldBytes: 5},
+		{Stream: 2, HeldBytes: 5},
+		{Stream: 2, Tenant: "a", HeldBytes: 5},
+		{Stream: 2, Tenant: "b", HeldBytes: 5},
+		{Stream: 3, HeldBytes: 5},
+		{Stream: 1, HeldBytes: 4},
+		{HeldBytes: 0},
+	}
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 50 {
+		all := slices.Clone(want)
+		random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+		byBytes(all)
+		require.Equal(t, want, all)
+	}
+}
