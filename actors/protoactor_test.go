@@ -10,6 +10,8 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram/internal/recovered"
 )
 
 // debugVars is the pattern that expvar registers: protoactor imports OpenTelemetry's exporter for Prometheus, which imports
@@ -170,4 +172,28 @@ func TestAPanicInsideProtoactor(t *testing.T) {
 	enter(r)
 	require.Len(t, p.panics, 1)
 	r.Leave()
+}
+
+// The framework forgets an actor that has stopped, and tells those that watch it, also where Stopped panicked.
+func TestTheFrameworkForgetsAStoppedActor(t *testing.T) {
+	for name, stopped := range map[string]func(){
+		"returns": nil,
+		"panics":  func() { panic(recovered.Planted("stopped")) },
+	} {
+		p := &probe{onStopped: stopped}
+		r := spawn(t, p)
+		watcher := actor.NewFuture(shared().ActorSystem, time.Hour)
+		ids := []string{r.PID().Id, watcher.PID().Id}
+		r.box.postSystem(&actor.Watch{Watcher: watcher.PID()})
+		for _, id := range ids {
+			_, known := shared().ProcessRegistry.GetLocal(id)
+			require.True(t, known, name)
+		}
+		r.Stop(nil)
+		<-r.Done()
+		for _, id := range ids { // a future that has its answer is forgotten
+			_, known := shared().ProcessRegistry.GetLocal(id)
+			assert.False(t, known, name)
+		}
+	}
 }

@@ -47,3 +47,11 @@ func TestCapabilityHasWantsAll(t *testing.T) {
 	assert.False(t, cudadrv.VirtualMemory.Has(both))
 	assert.True(t, cudadrv.Capability(0).Has(0))
 }
+
+// The error of an argument that is not opened is ErrNotOpen, and no other.
+func TestAnArgumentThatIsNotOpened(t *testing.T) {
+	err := error(&cudadrv.NotOpenError{Argument: "stream"})
+	assert.ErrorIs(t, err, cudadrv.ErrNotOpen)
+	assert.NotErrorIs(t, err, cudadrv.OutOfMemory)
+	assert.ErrorContains(t, err, "stream")
+}

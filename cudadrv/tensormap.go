@@ -85,7 +85,7 @@ func (t *TensorMap) Valid() bool {
 	}
 	for n := range MaxTensorRank {
 		if n >= int(t.Rank) {
-			if t.Dims[n] != 0 || t.Box[n] != 0 || n > 0 && t.Strides[n-1] != 0 {
+			if t.Dims[n] != 0 || t.Box[n] != 0 || t.Strides[n-1] != 0 {
 				return false
 			}
 			continue

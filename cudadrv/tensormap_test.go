@@ -46,6 +46,9 @@ func TestLimitsOfTensorMaps(t *testing.T) {
 			nil,
 			[]change{
 				func(m *cudadrv.TensorMap) { m.Dims[3] = 1 }, func(m *cudadrv.TensorMap) { m.Box[4] = 1 }, func(m *cudadrv.TensorMap) { m.Strides[2] = 16 },
+				func(m *cudadrv.TensorMap) {
+					m.Rank, m.Dims, m.Box, m.Strides = 1, [5]int64{64}, [5]int32{8}, [4]int64{16}
+				},
 			},
 		},
 		"dimensions": {

@@ -246,10 +246,11 @@ func TestPeersOfOneTurn(t *testing.T) {
 			x.turnEnds()
 		}
 	})
+	h.settle()
 	for _, q := range questions {
-		_, err := q.reply.Await(t.Context())
+		_, completed, err := q.reply.Future().Poll()
+		require.True(t, completed)
 		assert.Equal(t, q.peer == 7, err != nil, "device %d: %v", q.peer, err)
 	}
-	h.settle()
 	assert.Equal(t, []int{0, 1}, h.pool.sharing.(*peers).ordinals)
 }

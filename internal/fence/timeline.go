@@ -392,7 +392,6 @@ func (t *Timeline) Idle() bool { return t.calls.Load() == 0 }
 // that the stream used keep its timeline, and from now on nothing else of it. Precondition: no call touches
 // the stream (Idle), and none will (Shut).
 func (t *Timeline) Finish() {
-	t.Shut()
 	t.Line.Finish()
 	t.Drop()
 	t.access.Store(nil)

@@ -45,8 +45,8 @@ func (m *Memory) checkPage(at uint32, p *page, jobInFlight bool) error {
 	mapped := p.handle != heap.None
 	switch p.state {
 	case Hole:
-		if mapped {
-			return fmt.Errorf("pool: page %d is a hole with handle %d", at, p.handle)
+		if mapped || p.client != 0 {
+			return fmt.Errorf("pool: page %d is a hole with handle %d, of client %d", at, p.handle, p.client)
 		}
 	case Free, Lent:
 		if !mapped {

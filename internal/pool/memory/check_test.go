@@ -51,6 +51,7 @@ func TestCheckSeesDamage(t *testing.T) {
 		"a free page without handle": func(m *Memory) { m.pages[1].handle = -1 },
 		"a lent page without handle": func(m *Memory) { m.pages[6].handle = -1 },
 		"a hole with a handle":       func(m *Memory) { m.pages[9].handle = 0 },
+		"a hole of a client":         func(m *Memory) { m.pages[9].client = 1 },
 		"a page of another handle":   func(m *Memory) { m.pages[6].handle = 0 },
 		"a page that nobody owns":    func(m *Memory) { m.pages[6].state = Busy },
 		"a bit that is missing":      func(m *Memory) { m.free.set(one(1), false) },

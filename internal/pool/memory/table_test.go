@@ -247,3 +247,38 @@ func TestPagesGoHomeOnce(t *testing.T) {
 	assert.Equal(t, before, asked)
 	assert.Len(t, lent, 1)
 }
+
+// Handles side by side are unmapped by one call, in whichever order they are named.
+func TestHandlesSideBySideAreUnmappedByOneCall(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		m := New(pageBytes, 64, false)
+		var fill Job
+		m.PlanFill(&fill, Plan{Window: Run{First: 0, Pages: 12}, MaxHandlePages: 2})
+		perform(m, &fill, len(fill.Ops))
+		m.FreeParts(fill.Parts, fill.Window)
+		ids, _ := m.Victims(12*pageBytes, Run{})
+		require.Len(t, ids, 6)
+		ids = rapid.Permutation(ids).Draw(t, "ids")[:rapid.IntRange(1, 6).Draw(t, "count")]
+		gone := map[uint32]bool{}
+		for _, id := range ids {
+			gone[m.handleOf[id].run.First/2] = true
+		}
+		calls := 0
+		for at := range uint32(6) {
+			if gone[at] && !gone[at-1] {
+				calls++
+			}
+		}
+		var j Job
+		m.PlanShrink(&j, ids)
+		unmaps := 0
+		for _, op := range j.Ops {
+			if op.Verb == Unmap {
+				unmaps++
+			}
+		}
+		require.Equal(t, calls, unmaps, "%v", gone)
+		require.NoError(t, m.Check(true, map[Client]uint64{}))
+	})
+}
