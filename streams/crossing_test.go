@@ -323,3 +323,65 @@ func TestAWorkWhoseWaitFails(t *testing.T) {
 		require.NoError(t, b.Free())
 	}
 }
+
+// A read is no news after the next work that wrote; each time it takes as many reads until they need no lock.
+func TestReadsCountFromTheLastWrite(t *testing.T) {
+	t.Parallel()
+	_, home, other := pair(t, 16*mib)
+	o, reader := newOrder(home), &other.cuda
+	count := uint64(0)
+	for range 3 {
+		for i := range steadyReads {
+			assert.False(t, o.quiet(reader, true), "%d reads", i)
+			count++
+			o.read(reader, count)
+			assert.True(t, o.current(o.find(reader)))
+			assert.Equal(t, count, o.find(reader).count.Load())
+		}
+		assert.True(t, o.quiet(reader, true))
+		o.rouse(nil)
+		assert.False(t, o.quiet(reader, true))
+		w := pastWork{&home.cuda, count}
+		o.wrote(w)
+		assert.Equal(t, w, o.lastWork())
+		assert.False(t, o.current(o.find(reader)))
+	}
+}
+
+// A work that may wait for the device keeps nothing of its buffers once it has been left, and the next use of a buffer waits for
+// each such work on it that has begun.
+func TestWorksThatWaitAreListedUntilTheyAreLeft(t *testing.T) {
+	t.Parallel()
+	r, home, _ := pair(t, 64*mib)
+	one, two := must(t, home, mib), must(t, home, mib)
+	begin := func(all ...Buffer) *Crossing {
+		c := Submitter{home}.CrossingOfWaits()
+		for i, b := range all {
+			require.NoError(t, c.Touch(b, true, i))
+		}
+		_, err := c.Begin()
+		require.NoError(t, err)
+		return &c
+	}
+	waits := func(b Buffer) bool {
+		y := &yielding{}
+		home.cuda.copies.await(b, y)
+		return y.waits > 0
+	}
+	first, second := begin(one, two), begin(one)
+	assert.True(t, waits(one))
+	assert.True(t, waits(two))
+	second.Leave()
+	assert.True(t, waits(one), "the first work has it, too")
+	first.Leave()
+	assert.False(t, waits(one))
+	assert.False(t, waits(two))
+	assert.Nil(t, home.cuda.copies.all.Load())
+	third, fourth := begin(one), begin(two)
+	third.Leave()
+	assert.False(t, waits(one))
+	assert.True(t, waits(two), "the other work has not been left")
+	fourth.Leave()
+	r.rests(home)
+	require.NoError(t, home.FreeBatch([]Buffer{one, two}))
+}

@@ -51,8 +51,7 @@ func (h *Handover[T]) Send(ctx context.Context, v T) error {
 	select {
 	case h.values <- v:
 	default:
-		room := uint64(cap(h.values))
-		defer waitFor(h.from, h.to, &h.sender, &h.received, max(h.sent.Load()+1, room)-room)()
+		defer waitFor(h.from, h.to, &h.sender, &h.received, h.receipts())()
 		select {
 		case h.values <- v:
 		case <-ctx.Done():
@@ -61,6 +60,12 @@ func (h *Handover[T]) Send(ctx context.Context, v T) error {
 	}
 	endWait(h.to, &h.receiver, h.sent.Add(1))
 	return nil
+}
+
+// receipts returns how many values are received in all once there is room for the next one.
+func (h *Handover[T]) receipts() uint64 {
+	room := uint64(cap(h.values))
+	return max(h.sent.Load()+1, room) - room
 }
 
 func (h *Handover[T]) receiverID() poolcore.Client {

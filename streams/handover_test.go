@@ -85,12 +85,16 @@ func TestAReceiptEndsTheWaitForRoom(t *testing.T) {
 		h := NewHandover[int](from, to, 2)
 		require.NoError(t, h.Send(t.Context(), 1))
 		require.NoError(t, h.Send(t.Context(), 2))
-		for i := range 2 {
-			over := waitFor(h.from, h.to, &h.sender, &h.received, uint64(i)+1) // for room, and does not come to run
+		for i := range 5 {
+			over := waitFor(h.from, h.to, &h.sender, &h.received, h.receipts()) // for room, and does not come to run
 			require.True(t, suspended(), name)
 			assert.Equal(t, i+1, receive(h), name)
 			assert.False(t, suspended(), name)
 			over()
+			over = waitFor(h.from, h.to, &h.sender, &h.received, h.receipts())
+			assert.False(t, suspended(), "there is room")
+			over()
+			require.NoError(t, h.Send(t.Context(), i+3))
 		}
 	}
 }

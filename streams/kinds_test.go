@@ -17,6 +17,7 @@ import (
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/internal/fence"
 	"github.com/go-vram/vram/internal/recoveredtest"
+	"github.com/go-vram/vram/internal/stream/claims"
 	"github.com/go-vram/vram/internal/stream/core"
 	"github.com/go-vram/vram/pool"
 )
@@ -288,10 +289,13 @@ func TestASynchronizeOfAStrandedStream(t *testing.T) {
 // yielding is a host that takes a step at the first yield.
 type yielding struct {
 	actors.Host
-	step func()
+	step  func()
+	waits int
 }
 
 func (y *yielding) Reach(string) { y.step() }
+
+func (y *yielding) Wait(...<-chan struct{}) { y.waits++ }
 
 // The end of a lease waits, and lets others run, until no call records an event for it.
 func TestTheEndOfALeaseWaitsForItsCalls(t *testing.T) {
@@ -473,4 +477,105 @@ func TestARefusedBatchReturnsWhatItHas(t *testing.T) {
 	assert.Equal(t, before.FreeCount, after.FreeCount)
 	require.NoError(t, s.Trim(t.Context()))
 	assert.Zero(t, r.stats(s).HeldBytes)
+}
+
+// Memory that waits for a lease which nobody has ended is free once the hold has ended.
+func TestTheEndOfAHoldEndsItsLeases(t *testing.T) {
+	t.Parallel()
+	r, home, other := pair(t, 16*mib)
+	home.sibling = func() (*Stream, error) { return r.stream(core.Budget{}), nil }
+	h, err := submitter(t, home).NewHold()
+	require.NoError(t, err)
+	l := h.NewLease()
+	b := must(t, other, 4*mib)
+	require.NoError(t, l.Keep(b))
+	require.NoError(t, b.Free())
+	require.Equal(t, 4*mib, r.stats(other).PendingBytes)
+	number := l.line.Next()
+	_, err = l.line.Take(number)
+	require.ErrorIs(t, err, errHeld)
+	require.NoError(t, h.End())
+	_, err = l.line.Take(number)
+	require.ErrorIs(t, err, ErrClosed)
+	assert.True(t, l.line.Passed(number))
+	assert.Zero(t, r.stats(other).PendingBytes)
+}
+
+// A batch that is refused holds none of its blocks while the device's handler frees memory for it.
+func TestARefusedBatchHoldsNothingWhileTheHandlerRuns(t *testing.T) {
+	t.Parallel()
+	r, s, other := pair(t, 16*mib)
+	require.NoError(t, must(t, s, 4*mib).Free())
+	taken := must(t, other, 8*mib)
+	asked := 0
+	s.handler = func(*pool.OutOfMemoryError) bool {
+		asked++
+		assert.Zero(t, s.parts.Units())
+		if asked == 1 {
+			assert.Zero(t, r.stats(s).LiveCount)
+			assert.NoError(t, s.Trim(t.Context()))
+			assert.Zero(t, r.stats(s).HeldBytes, "all that it had found goes back")
+			return false
+		}
+		assert.NoError(t, taken.Free())
+		return true
+	}
+	buffers, bytes := make([]Buffer, 3), []int64{2 * mib, mib, 9 * mib}
+	require.ErrorIs(t, s.AllocBatch(buffers, bytes), pool.ErrOutOfMemory)
+	require.NoError(t, s.AllocBatch(buffers, bytes))
+	assert.Equal(t, 2, asked)
+	require.NoError(t, s.FreeBatch(buffers))
+}
+
+// A search that ends is learned from, and one that is repeated is not.
+func TestSearchesAreLearnedFrom(t *testing.T) {
+	t.Parallel()
+	_, s, _ := pair(t, 16*mib)
+	require.NoError(t, s.inTurn(t.Context(), func() {
+		for _, after := range []claims.Searched{claims.First, claims.AfterFences, claims.AfterLook, claims.AfterTake} {
+			for _, found := range []bool{false, true} {
+				x := s.turn.dispatch.searches
+				var want claims.Looks
+				want.Learn(claims.AfterLook, false)
+				x.looks = want
+				require.Equal(t, claims.First, x.seek(after, found, mib), "nothing is pending")
+				want.Learn(after, found)
+				assert.Equal(t, want, x.looks, "after %d, found: %t", after, found)
+			}
+		}
+	}))
+}
+
+// fills is an effect that counts, or panics.
+type fills struct {
+	count  *int
+	panics bool
+}
+
+func (f fills) fill(*cudaStream) {
+	*f.count++
+	if f.panics {
+		panic(recoveredtest.Planted("planted"))
+	}
+}
+
+// A panic costs the effect that panics, and the others of its turn are performed.
+func TestAPanicCostsOneEffect(t *testing.T) {
+	t.Parallel()
+	for at := range 3 {
+		_, s, _ := pair(t, 16*mib)
+		count := 0
+		var e *effects
+		require.NoError(t, s.inTurn(t.Context(), func() {
+			e, s.turn.state.out = s.turn.state.effects(), nil // this test performs them
+			for i := range 3 {
+				e.fills.Push(fills{&count, i == at})
+			}
+			e.again.Push(&fenceWaited{})
+		}))
+		assert.Panics(t, e.Perform)
+		assert.Equal(t, 3, count, "the effect %d panics", at)
+		_, ok := e.again.Pop()
+		assert.False(t, ok)
+	}
 }

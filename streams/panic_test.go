@@ -263,6 +263,24 @@ func TestAnOrderIsAnsweredWithoutEffects(t *testing.T) {
 	require.ErrorIs(t, err, ErrQuarantined)
 }
 
+// A call that has a stream return memory learns of no end by Close: its answer is that of the effects, which are performed.
+func TestAnOrderIsAnsweredByTheEffectsOfAClose(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, 16*mib)
+	s := r.stream(core.Budget{})
+	require.NoError(t, s.Close())
+	<-s.ref.Done() // the turn's state is ours now
+	require.ErrorIs(t, s.cuda.closed(), ErrClosed)
+	for _, cause := range []error{ErrClosed, s.cuda.closed()} {
+		o := &callback{awaitsReturns: true}
+		s.turn.state.effects().replies.Push(o)
+		s.turn.ending.stopped(cause)
+		assert.False(t, o.promise.Future().Completed())
+		require.True(t, s.turn.state.out.reply(nil))
+		assert.True(t, o.promise.Future().Completed())
+	}
+}
+
 // lazyHost is a host that starts nothing until run, and waits for nothing: it lists the functions that it should run. Any goroutine may have it
 // run one. After run it is the Go scheduler.
 type lazyHost struct {

@@ -197,7 +197,7 @@ func (x Sleeper) Restore(ctx context.Context) error {
 		return x.s.asClosed(err)
 	}
 	retry := false
-	if refused := x.s.guardHandler(func() { retry = x.s.handler(short) }); refused != nil || !retry {
+	if refused := x.s.guardHandler(func() { retry = x.s.handler(short) }); !retry {
 		return errors.Join(err, refused)
 	}
 	return x.s.asClosed(x.s.completed(x.s.pool.Wake(ctx, x.s.id)))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/fault"
+	poolcore "github.com/go-vram/vram/internal/pool/core"
 	"github.com/go-vram/vram/internal/recoveredtest"
 	"github.com/go-vram/vram/internal/stream/core"
 	"github.com/go-vram/vram/pool"
@@ -219,4 +220,26 @@ func TestAWorkAfterCopies(t *testing.T) {
 	require.NoError(t, user.cuda.synchronize())
 	assert.GreaterOrEqual(t, r.gpu.Now(), time.Second)
 	require.NoError(t, b.Free())
+}
+
+// All memory of a sleeper sleeps, also where the pool makes handles of several pages and other streams take their rest.
+func TestASleeperSharesNoHandle(t *testing.T) {
+	t.Parallel()
+	r, home, other := pair(t, 64*mib)
+	require.NoError(t, r.pool.Reconfigure(t.Context(), poolcore.Settings{
+		LimitBytes: 64 * mib, Policy: poolcore.Policy{HandlePages: 4, Slack: 1024},
+	}))
+	_, err := r.pool.Warm(t.Context(), []uint32{4}) // a handle of which each may take a part
+	require.NoError(t, err)
+	x := r.sleeper(t, home)
+	b, err := x.Alloc(2 * mib)
+	require.NoError(t, err)
+	taken := must(t, other, 2*mib)
+	require.NoError(t, x.Shut(t.Context()))
+	bytes, err := x.Release(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, 2*mib, bytes)
+	require.NoError(t, x.Restore(t.Context()))
+	require.NoError(t, b.Free())
+	require.NoError(t, taken.Free())
 }

@@ -213,6 +213,8 @@ func Marks() []Mark { //nolint:funlen // a table
 		{"internal/pool/core", "(*clients).check", SwapArgs, "!slices.Equal(s.holders, all.holders) || !slices.Equal(all.free, s.free) || !slices.Equal(s.stale, all.stale) {", symmetric},
 		{"internal/pool/memory", "holeKey.less", Boundary, "return k.after <= o.after", "the two differ here"},
 		{"internal/pool/memory", "holeKey.less", Boundary, "return k.pages <= o.pages", "the two differ here"},
+		{"streams", "Buffer.useError", SwapArgs, "if errors.Is(magazine.ErrStale, err) {", "the error is ErrStale itself, or has nothing to do with it"},
+		{"streams", "(*order).tryLock", Boundary, "if o.works.Add(1) <= writingBit {", "the bit of a writer and this reader are more"},
 		{"pool", "(*Pool).request", PlusOne, "token := p.tokens.Add((1+1))", "any tokens serve that differ"},
 		{"internal/pool/memory", "(*finder).region", Negate, "return Run{}, !false", "no window is asked for that fits a region of no pages"},
 		{"internal/pool/memory", "(*finder).holes", Boundary, "if r.First <= first {", "no two holes begin at one page"},

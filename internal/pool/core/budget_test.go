@@ -125,6 +125,12 @@ func TestEachByteIsBought(t *testing.T) {
 		b.buy(bytes, 0)
 		assert.Zero(t, b.costNs, "%d bytes", bytes)
 		assert.Equal(t, max(0, bytes), b.boughtBytes)
+		b.boughtBytes = 0
+		b.force(bytes)
+		assert.Equal(t, max(0, bytes), b.boughtBytes)
+		b.costNs, b.boughtBytes = 0, 0
+		b.boughtBytes = b.reservedWith(1) - b.softBytes() - bytes // so far beyond the budget is a page
+		assert.Equal(t, bytes <= 0, b.buys(&request{client: 1}, 1), "%d bytes", bytes)
 	}
 }
 
