@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// logged is a host that lists what it is asked for, and runs functions at once.
+// logged is a host that lists the calls of it, and runs functions at once.
 type logged struct{ calls []string }
 
 func (l *logged) Go(name string, f func()) { l.calls = append(l.calls, "go "+name); f() }

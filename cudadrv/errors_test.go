@@ -55,3 +55,36 @@ func TestAnArgumentThatIsNotOpened(t *testing.T) {
 	assert.NotErrorIs(t, err, cudadrv.OutOfMemory)
 	assert.ErrorContains(t, err, "stream")
 }
+
+// The results of failed work are sticky, and those of a call are not.
+func TestStickyResults(t *testing.T) {
+	for r, sticky := range map[cudadrv.Result]bool{
+		cudadrv.IllegalAddress: true, cudadrv.LaunchFailed: true, cudadrv.ECCUncorrectable: true, cudadrv.AssertionFailed: true,
+		cudadrv.Success: false, cudadrv.OutOfMemory: false, cudadrv.InvalidValue: false, cudadrv.NotReady: false, 12345: false,
+	} {
+		assert.Equal(t, sticky, r.Sticky(), "%v", r)
+	}
+}
+
+// viewed is a device with a view, which may be itself.
+type viewed struct {
+	cudadrv.Device
+	view cudadrv.Device
+}
+
+func (v *viewed) ProgramView() cudadrv.Device { return v.view }
+
+// The view of a device is the last of its views: the device itself where it has no other.
+func TestTheViewOfADevice(t *testing.T) {
+	plain := struct{ cudadrv.Device }{}
+	own := new(viewed)
+	own.view = own
+	for _, c := range []struct{ of, want cudadrv.Device }{
+		{plain, plain},
+		{own, own},
+		{&viewed{view: plain}, plain},
+		{&viewed{view: &viewed{view: own}}, own},
+	} {
+		assert.Equal(t, c.want, cudadrv.ProgramView(c.of))
+	}
+}

@@ -89,7 +89,10 @@ func TestACallbackThatDoesNotReturnIsAnError(t *testing.T) {
 // A derived future keeps neither its function nor its source once it has an answer and its source, too: it may be kept for long.
 func TestAChainKeepsNothingOfItsSource(t *testing.T) {
 	type large struct{ bytes [1 << 10]byte }
-	for name, cancels := range map[string]bool{"answered": false, "canceled": true} {
+	for name, c := range map[string]struct {
+		cancels bool
+		failure error
+	}{"answered": {}, "canceled": {cancels: true}, "failed": {failure: errTest}} {
 		t.Run(name, func(t *testing.T) {
 			var ofFunction, ofSource weak.Pointer[large]
 			var derived Future[int]
@@ -98,10 +101,10 @@ func TestAChainKeepsNothingOfItsSource(t *testing.T) {
 				derived = Then(source.Future(), func(*large) (int, error) { return len(used.bytes), nil })
 				value := new(large)
 				ofFunction, ofSource = weak.Make(used), weak.Make(value)
-				if cancels {
+				if c.cancels {
 					require.True(t, derived.Cancel())
 				}
-				require.True(t, source.Complete(value, nil))
+				require.True(t, source.Complete(value, c.failure))
 				synctest.Wait()
 			})
 			runtime.GC()

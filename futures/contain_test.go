@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram/internal/recovered"
 )
 
 // ways in which a foreign function does not return.
@@ -113,4 +115,17 @@ func TestAPanicHurtsNobodyElse(t *testing.T) {
 	v, err = p.Future().Await(t.Context())
 	require.NoError(t, err)
 	assert.Equal(t, 4, v)
+}
+
+// A panic that ends here is reported with its value, and the end of a goroutine with a reason.
+func TestWhatIsReportedOfAForeignFunction(t *testing.T) {
+	for name, want := range map[string]any{"panics": "foreign", "ends goroutine": errExit} {
+		var reported []any
+		recovered.Watch(func(p recovered.Panic) { reported = append(reported, p.Value) })
+		var caller sync.WaitGroup
+		caller.Go(func() { containPanic(waysNotToReturn()[name]) })
+		caller.Wait()
+		recovered.Watch(func(recovered.Panic) {})
+		assert.Equal(t, []any{want}, reported, name)
+	}
 }

@@ -293,3 +293,18 @@ func TestADerivedFutureHasTheErrorOfItsSource(t *testing.T) {
 	_, err = Then(NewPromise[int](nil).Future(), func(i int) (int, error) { return i, nil }).Await(ctx)
 	assert.Equal(t, context.Canceled, err)
 }
+
+// A nil promise is one that nobody completes: each call says so, and nothing panics.
+func TestANilPromise(t *testing.T) {
+	var p *Promise[int]
+	p.On(nil)
+	p.OnCancel(func() {})
+	p.OnAwait(func(bool) {})
+	p.OnGiveUp(func(err error) error { return err })
+	assert.False(t, p.Pending())
+	assert.False(t, p.Complete(1, nil))
+	assert.False(t, p.Cancel(nil))
+	v, err := p.Await(t.Context())
+	require.ErrorIs(t, err, ErrNoPromise)
+	assert.Zero(t, v)
+}

@@ -57,6 +57,9 @@ func (m *Memory) checkPage(at uint32, p *page, jobInFlight bool) error {
 			return fmt.Errorf("pool: page %d is busy without a job", at)
 		}
 	}
+	if p.state != Free && p.fence != 0 {
+		return fmt.Errorf("pool: page %d of state %d has fence %d", at, p.state, p.fence)
+	}
 	if free := m.free.next(at, at+1, true) == at; free != (p.state == Free) {
 		return fmt.Errorf("pool: page %d of state %d has a wrong bit", at, p.state)
 	}

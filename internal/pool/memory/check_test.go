@@ -53,12 +53,17 @@ func TestCheckSeesDamage(t *testing.T) {
 		"a hole with a handle":       func(m *Memory) { m.pages[9].handle = 0 },
 		"a hole of a client":         func(m *Memory) { m.pages[9].client = 1 },
 		"a page of another handle":   func(m *Memory) { m.pages[6].handle = 0 },
-		"a page that nobody owns":    func(m *Memory) { m.pages[6].state = Busy },
-		"a bit that is missing":      func(m *Memory) { m.free.set(one(1), false) },
-		"a bit that is too many":     func(m *Memory) { m.free.set(one(6), true) },
-		"a count of returned pages":  func(m *Memory) { m.returned++ },
-		"holes of another length":    func(m *Memory) { m.pages[8].run-- },
-		"holes that do not exist":    func(m *Memory) { m.holeRuns.Set(holeKey{0, 1, 5}) },
+		"a page that nobody owns": func(m *Memory) {
+			m.pages[6].state = Busy
+			m.counts[Lent]--
+			m.counts[Busy]++
+		},
+		"a fence of a lent page":    func(m *Memory) { m.pages[6].fence = 1 },
+		"a bit that is missing":     func(m *Memory) { m.free.set(one(1), false) },
+		"a bit that is too many":    func(m *Memory) { m.free.set(one(6), true) },
+		"a count of returned pages": func(m *Memory) { m.returned++ },
+		"holes of another length":   func(m *Memory) { m.pages[8].run-- },
+		"holes that do not exist":   func(m *Memory) { m.holeRuns.Set(holeKey{0, 1, 5}) },
 		"holes that are not found": func(m *Memory) {
 			var j Job
 			m.PlanFill(&j, Plan{Window: Run{First: 14, Pages: 1}, MaxHandlePages: 4})

@@ -282,3 +282,32 @@ func TestHandlesSideBySideAreUnmappedByOneCall(t *testing.T) {
 		require.NoError(t, m.Check(true, map[Client]uint64{}))
 	})
 }
+
+// Victims fill a window the longest first, in whichever order they are named.
+func TestVictimsFillAWindowTheLongestFirst(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		m := New(pageBytes, 64, false)
+		at := uint32(0)
+		for _, pages := range []uint32{1, 2, 3, 4} {
+			var fill Job
+			m.PlanFill(&fill, Plan{Window: Run{First: at, Pages: pages}, MaxHandlePages: 4})
+			perform(m, &fill, len(fill.Ops))
+			m.FreeParts(fill.Parts, fill.Window)
+			at += pages
+		}
+		ids, _ := m.Victims(10*pageBytes, Run{})
+		require.Len(t, ids, 4)
+		ids = rapid.Permutation(ids).Draw(t, "ids")
+		var j Job
+		m.PlanFill(&j, Plan{Window: Run{First: 20, Pages: rapid.Uint32Range(4, 12).Draw(t, "pages")}, Victims: ids, MaxHandlePages: 4})
+		last := uint32(4)
+		for _, op := range j.Ops {
+			if op.Verb == Map && op.Handle != 0 {
+				require.LessOrEqual(t, op.Run.Pages, last)
+				last = op.Run.Pages
+			}
+		}
+		require.NoError(t, m.Check(true, map[Client]uint64{}))
+	})
+}

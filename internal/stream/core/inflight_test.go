@@ -449,3 +449,23 @@ func TestAShutStreamServesNobody(t *testing.T) {
 		assert.Nil(t, s)
 	}
 }
+
+// A stream that is shut serves nobody from a magazine of large blocks either, and blocks that are freed later stay where they are.
+func TestAShutStreamsMagazinesServeNobody(t *testing.T) {
+	t.Parallel()
+	for _, shuts := range []bool{false, true} {
+		w := newWorld(t, 512, Budget{})
+		w.hoard(4, 256*kib, 0, w.always)
+		for range 2 {
+			w.free(w.live[0])
+		}
+		if shuts {
+			w.core.Shut()
+		}
+		s, _ := w.cache.Take(256 * kib)
+		assert.Equal(t, shuts, s == nil)
+		w.free(w.live[0])
+		s, _ = w.cache.Take(256 * kib)
+		assert.Equal(t, shuts, s == nil)
+	}
+}

@@ -123,6 +123,31 @@ func TestABatchLeavesTheRestToCallers(t *testing.T) {
 	}
 }
 
+// The blocks of the magazine before a batch serve again once they are free, whichever shard the batch uses: no span is lost.
+func TestABatchLosesNoMagazine(t *testing.T) {
+	t.Parallel()
+	for class := range sizeclass.Count {
+		blocks := int(sizeclass.SpanBlocks(class))
+		bytes := int64(sizeclass.BlockUnits(class)) << sizeclass.UnitShift
+		for hint := range 3 {
+			w := newWorld(t, 4096, Budget{})
+			require.True(t, w.lend(0, 4))
+			w.alloc(bytes, hint, w.always)
+			w.hold(bytes, 2*blocks-2, hint) // leaves one of the second span
+			w.answer(true)
+			spans := w.core.spans.units
+			for len(w.live) > 0 {
+				w.free(w.live[0])
+			}
+			w.hold(bytes, 2*blocks, hint)
+			w.answer(true)
+			require.Len(t, w.live, 2*blocks)
+			require.Equal(t, spans, w.core.spans.units, "class %d, shard %d", class, hint)
+			w.check()
+		}
+	}
+}
+
 // aligned asks for a block at a multiple of align, and source for the missing pages, twice if the first do
 // not help.
 func (w *world) aligned(bytes, align int64, source func(need uint32) bool) {
