@@ -72,7 +72,7 @@ func TestTheLimitOfASize(t *testing.T) {
 	}
 	for bytes, want := range map[int64]error{-1: ErrNegative, 0: ErrTooLarge, 1: ErrTooLarge} {
 		for _, one := range []error{ErrNegative, ErrTooLarge} {
-			assert.Equal(t, one == want, errors.Is(&SizeError{RequestedBytes: bytes}, one), bytes)
+			assert.Equal(t, errors.Is(want, one), errors.Is(&SizeError{RequestedBytes: bytes}, one), bytes)
 		}
 	}
 }

@@ -24,8 +24,7 @@ func TestEachMethodReturnsTheDriversError(t *testing.T) {
 	require.NoError(t, err)
 	of := reflect.TypeOf(dev)
 	tried := 0
-	for i := range of.NumMethod() {
-		method := of.Method(i)
+	for method := range of.Methods() {
 		n := method.Type.NumOut()
 		switch {
 		case n == 0 || method.Type.Out(n-1) != reflect.TypeFor[error]():
