@@ -1,0 +1,65 @@
+package fault_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/fault"
+)
+
+// The views of a device share its capacity, and what one of them frees another one may take.
+func TestViewsShareTheCapacity(t *testing.T) {
+	drv, first := open(t)
+	second, err := drv.Open(0)
+	require.NoError(t, err)
+	drv.SetCapacity(3 * granule)
+	p, err := first.MemAlloc(2 * granule)
+	require.NoError(t, err)
+	_, err = second.MemAlloc(2 * granule)
+	require.ErrorIs(t, err, cudadrv.OutOfMemory)
+	require.NoError(t, second.MemFree(p))
+	q, err := second.MemAlloc(3 * granule)
+	require.NoError(t, err)
+	drv.SetCapacity(granule)
+	for _, none := range []int64{0, -1} { // the wrapped driver refuses them, also beyond the capacity
+		_, err = first.MemAlloc(none)
+		require.ErrorIs(t, err, cudadrv.InvalidValue)
+		_, err = first.MemCreate(none)
+		require.ErrorIs(t, err, cudadrv.InvalidValue)
+	}
+	require.NoError(t, first.MemFree(q))
+	require.NoError(t, second.Close())
+}
+
+// Nothing is kept of memory that was given back.
+func TestFreedMemoryIsForgotten(t *testing.T) {
+	drv, dev := open(t)
+	for range 3 {
+		p, err := dev.MemAlloc(granule)
+		require.NoError(t, err)
+		h, err := dev.MemCreate(granule)
+		require.NoError(t, err)
+		assert.Equal(t, 2, drv.Booked())
+		require.NoError(t, dev.MemFree(p))
+		require.NoError(t, dev.MemRelease(h))
+		assert.Zero(t, drv.Booked())
+	}
+}
+
+// A probability of 1 is each call. A call fails where its number is below the probability, and not where it is that.
+func TestBoundsOfProbabilities(t *testing.T) {
+	const seed = 7
+	number := fault.Chance(seed, 1)
+	for _, c := range []struct {
+		probability float64
+		fails       bool
+	}{{1, true}, {number, false}, {number + 1e-9, true}, {number - 1e-9, false}} {
+		drv, dev := open(t)
+		require.NoError(t, drv.Add(fault.Rule{Func: "cuEventCreate", Probability: c.probability, Seed: seed, Result: cudadrv.Unknown}))
+		_, err := dev.EventCreate()
+		assert.Equal(t, c.fails, err != nil, "%v", c.probability)
+	}
+}
