@@ -350,6 +350,8 @@ func Marks() []Mark { //nolint:funlen // a table
 		// Of host.
 		{"host", "(*bound).grant", DropCall, "b.between()", ofTests},
 		{"host", "(*shelf).lower", DropCall, "sh.pool.bound.between()", ofTests},
+		{"host", "(*bound).clear", DropCall, "b.between()", ofTests},
+		{"host", "(*Pool).makeFree", DropCall, "p.bound.between()", ofTests},
 		{"host", "(*bound).grant", Arithmetic, "case !b.reclaim(granted+sh.bytes+keep, all):", moreUnused},
 		{"host", "(*bound).reclaim", DropCount, "wantBytes -= reclaimed", moreUnused},
 		{"host", "(*bound).reclaim", Boundary, "return wantBytes >= 0", moreUnused},
