@@ -63,3 +63,13 @@ func TestBoundsOfProbabilities(t *testing.T) {
 		assert.Equal(t, c.fails, err != nil, "%v", c.probability)
 	}
 }
+
+// A rule that names no first call begins with the next one, also where it has a count.
+func TestARuleWithoutAFirstCall(t *testing.T) {
+	drv, dev := open(t)
+	require.NoError(t, drv.Add(fault.Rule{Func: "cuEventCreate", Count: 2, Result: cudadrv.Unknown}))
+	for call := range 3 {
+		_, err := dev.EventCreate()
+		assert.Equal(t, call < 2, err != nil, "call %d", call)
+	}
+}
