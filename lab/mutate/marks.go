@@ -415,6 +415,10 @@ func Marks() []Mark { //nolint:funlen // a table
 		{"cuda/gemm", "product", Boundary, "if a != 0 && b >= math.MaxInt64/a {", "such a product is beyond the limit of all types"},
 		{"cuda/gemm", "Problem.CheckOperands", Table, "{\"Bias\", o.Bias, e.Bias, out, p.N * out, p.N * out, (0+1)},", "its row takes the whole distance of rows"},
 		// Of cudadrv/sim.
+		{"cudadrv/sim", "(*gpu).auditMappings", PlusOne, "for p, m := range g.mappings.from((0+1)) {", "nothing is at the address 0"},
+		{"cudadrv/sim", "(*gpu).auditMappings", PlusOne, "for p, r := range g.regions.from((0+1)) {", "nothing is at the address 0"},
+		{"cudadrv/sim", "(*gpu).auditRegions", PlusOne, "for p, r := range g.regions.from((0+1)) {", "nothing is at the address 0"},
+		{"cudadrv/sim", "(*Driver).id", Arithmetic, "func (d *Driver) id(kind uint64, count *atomic.Uint64) uint64 { return d.number + kind - count.Add(1) }", "any numbers serve that differ"},
 		{"cudadrv/sim", "queue.Less", Boundary, "return q[i].number <= q[j].number", "no two works have one number"},
 		{"cudadrv/sim", "(*gpu).beginCapture", PlusOne, "begun := &capture{gpu: g, number: g.driver.captures.Add((1+1)), mode: mode, graph: &Graph{}, origin: st}", "any numbers serve that rise"},
 	}
