@@ -254,3 +254,20 @@ func TestSizesOfPrintf(t *testing.T) {
 		assert.Equal(t, c.want, printed, format)
 	}
 }
+
+// The result of a function that is a register of the caller has the value that the function gave it, or is undefined.
+func TestResultsInRegisters(t *testing.T) {
+	t.Parallel()
+	for body, want := range map[string]error{"st.param.b32 [r], 7; ret;": nil, "ret;": interp.Uninitialised} {
+		k := compile(t, header+`.func (.param .b32 r) f() { `+body+` }
+.visible .entry k(.param .u64 x) { .reg .b64 %d<2>; .reg .b32 %r<3>; ld.param.u64 %d1, [x]; call (%r1), f; st.global.u32 [%d1], %r1; ret; }`)
+		out := make([]byte, 4)
+		err := k.Run(launch(1, 1, interp.Bytes{0x10000: out}, uint64(0x10000)))
+		if want != nil {
+			require.ErrorIs(t, err, want)
+			continue
+		}
+		require.NoError(t, err)
+		assert.Equal(t, uint32(7), wordAt(out, 0))
+	}
+}
