@@ -122,6 +122,13 @@ func TestRunFails(t *testing.T) {
 		}
 	}
 	assert.Greater(t, failed, 3)
+	driver, _ := launchlog.New()
+	faults := fault.Wrap(driver)
+	require.NoError(t, faults.Add(fault.Rule{Func: "cuLaunchKernel", Result: cudadrv.Unknown}))
+	require.ErrorContains(t, run(faults, time.Hour), "add float32 [1000000]: ")
+	m := newMeasurerOn(t, driver)
+	var none *vram.SizeError
+	require.ErrorAs(t, m.one(elementwise()[0], tensor.Float32, []int{1 << 38}), &none)
 }
 
 // The rule's variant is the one that is the reference; the best is the first in rank, or the rule's where none is.
