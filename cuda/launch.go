@@ -60,7 +60,7 @@ func (c *submission) launchQuickly(f *Function, g Geometry, p *params, args []Ar
 	if quick {
 		defer c.work.LeaveQuick()
 	}
-	plain := true
+	var plain bool
 	if packed {
 		plain, err = c.declared(f.name, args)
 	} else {
