@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -310,4 +311,34 @@ func (h *house) panicInTurn(harm func()) {
 	left, err := h.pool.ref.Fault(recoveredtest.Planted("sabotage"))
 	require.ErrorContains(h.t, err, "sabotage")
 	h.pool.ref.Perform(left)
+}
+
+// Close returns after the goroutines that wait for marks have ended: they make calls of the driver, which is closed next.
+func TestCloseWaitsForThoseThatWatchMarks(t *testing.T) {
+	t.Parallel()
+	h := build(t, roomy(4))
+	a, b := h.testClient(1), h.testClient(2)
+	held := a.must(4)
+	watching := make(chan struct{})
+	release := h.hold("cuEventSynchronize", func() { close(watching) })
+	require.NoError(t, h.sim.Occupy(a.stream, time.Second))
+	a.free(held)
+	answer := b.refill(4)
+	<-watching
+	h.sim.Advance(time.Second)
+	closed := h.later(h.pool.Close)
+	<-answer
+	for range 10000 { // a pool that does not wait ends now
+		runtime.Gosched()
+	}
+	assert.Zero(t, h.faults.Calls("cuMemAddressFree"), "the address space goes last")
+	release()
+	require.NoError(t, <-closed)
+	for _, w := range h.pool.driver.running {
+		select {
+		case <-w.ended:
+		default:
+			t.Error("a watch has not ended")
+		}
+	}
 }

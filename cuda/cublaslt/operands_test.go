@@ -4,6 +4,7 @@ package cublaslt_test
 
 import (
 	"context"
+	"reflect"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -163,4 +164,49 @@ func TestAPlanThatHasLeftTheCache(t *testing.T) {
 	}
 	require.NoError(t, h.Close())
 	r.kept = 1
+}
+
+// Plans are kept by all that the question to the library has: a product that differs in any field of its problem, in an alignment, or
+// in whether it adds up, has a plan of its own, and asks again.
+func TestEachDifferenceHasItsPlan(t *testing.T) {
+	r := newRig(t)
+	h, err := cublaslt.Open(r.c)
+	require.NoError(t, err)
+	p := gemm.Problem{
+		M: 16, N: 16, K: 16, LDA: 64, LDB: 64, LDC: 64, LDAux: 64, Batch: 2, StrideA: 1 << 12, StrideB: 1 << 12, StrideC: 1 << 12, StrideAux: 1 << 12,
+	}.Filled()
+	a := cublaslt.Alignment{A: 16, B: 16, C: 16, Bias: 16, Aux: 16}
+	plans := 0
+	ask := func(p gemm.Problem, a cublaslt.Alignment, accumulates bool, what string) {
+		plans++
+		for range 2 {
+			_, err := h.Plan(p, a, accumulates)
+			var refused *cublaslt.UnsupportedError
+			if err != nil {
+				require.ErrorAs(t, err, &refused, what)
+			}
+			assert.Equal(t, plans, h.Plans(), what)
+		}
+	}
+	ask(p, a, false, "the first")
+	ask(p, a, true, "beta")
+	vary := func(of reflect.Value, ask func(what string)) {
+		for i := range of.NumField() {
+			f := of.Field(i)
+			old := reflect.ValueOf(f.Interface())
+			switch {
+			case f.Kind() == reflect.Bool:
+				f.SetBool(!f.Bool())
+			case f.CanInt():
+				f.SetInt(f.Int() + 16)
+			default:
+				f.SetUint(f.Uint() + 1)
+			}
+			ask(of.Type().Field(i).Name)
+			f.Set(old)
+		}
+	}
+	vary(reflect.ValueOf(&a).Elem(), func(what string) { ask(p, a, false, what) })
+	vary(reflect.ValueOf(&p).Elem(), func(what string) { ask(p, a, false, what) })
+	require.NoError(t, h.Close())
 }

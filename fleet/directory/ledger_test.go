@@ -246,3 +246,26 @@ func TestNetworkFileSystems(t *testing.T) {
 	assert.False(t, isNetwork(unix.EXT4_SUPER_MAGIC))
 	assert.False(t, isNetwork(unix.TMPFS_MAGIC))
 }
+
+// A process that was forked, and that has the descriptors of its parent, keeps no lease that the parent has closed, in each way in
+// which it can end.
+func TestAForkedProcessKeepsNoLease(t *testing.T) {
+	for name, end := range map[string]func(l *Ledger, e fleet.Lease) error{
+		"the lease is closed":  func(_ *Ledger, e fleet.Lease) error { return e.Close() },
+		"the ledger is closed": func(l *Ledger, _ fleet.Lease) error { return l.Close() },
+	} {
+		l, err := Open(t.TempDir())
+		require.NoError(t, err, name)
+		e := newLease(t, l)
+		forked, err := unix.Dup(int(e.(*lease).file.Fd()))
+		require.NoError(t, err)
+		other, err := os.Open(l.leaseFile(e.ID()))
+		require.NoError(t, err)
+		require.ErrorIs(t, unix.Flock(int(other.Fd()), unix.LOCK_EX|unix.LOCK_NB), unix.EWOULDBLOCK)
+		require.NoError(t, end(l, e))
+		require.NoError(t, unix.Flock(int(other.Fd()), unix.LOCK_EX|unix.LOCK_NB), name)
+		require.NoError(t, other.Close())
+		require.NoError(t, unix.Close(forked))
+		require.NoError(t, l.Close())
+	}
+}

@@ -6,8 +6,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"sync"
 	"testing"
 	"time"
@@ -407,4 +409,38 @@ func TestReaderIsConcurrent(t *testing.T) {
 		assert.NoError(t, r.Close())
 		all.Wait()
 	}
+}
+
+// spoil changes everything in slices.
+func spoil(all reflect.Value) {
+	for i := range all.Len() {
+		x := all.Index(i)
+		if x.Kind() == reflect.Struct {
+			for n := range x.NumField() {
+				if f := x.Field(n); f.Kind() == reflect.Slice {
+					spoil(f)
+				}
+			}
+		}
+		x.SetZero()
+	}
+}
+
+// An answer belongs to its caller, with all lists in it: a reading serves others, too.
+func TestACallerMayChangeItsAnswer(t *testing.T) {
+	f := newFake(t)
+	f.AddProcess(0, fakenvml.Compute, 100, 12<<30, fakenvml.NoInstance)
+	r := gpus.OnDemand(gpus.Config{Library: f.Path(), Fresh: time.Hour, Files: machine()})
+	f.Fail("nvmlDeviceGetName", 1, 4)
+	first := devices(t, r)
+	require.NotEmpty(t, first[0].Processes)
+	require.NotEmpty(t, first[0].Problems)
+	want := fmt.Sprintf("%+v", first)
+	for range 2 {
+		spoil(reflect.ValueOf(first))
+		first = devices(t, r)
+		assert.Equal(t, want, fmt.Sprintf("%+v", first))
+	}
+	assert.Equal(t, 1, f.Calls("nvmlDeviceGetCount_v2"), "one reading for all")
+	require.NoError(t, r.Close())
 }
