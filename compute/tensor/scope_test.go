@@ -326,3 +326,44 @@ func TestTagsOfAScope(t *testing.T) {
 	assert.Equal(t, map[string]int64{"": 600, "a": 500, "b": 400}, bytes)
 	require.NoError(t, errors.Join(temporary.Free(), plain.Free(), inner.Close(), s.Close()))
 }
+
+// A tensor that is kept goes to the nearest scope around that has not ended, and from there to the caller: for scopes in each other of
+// which any have ended.
+func TestKeptTensorsGoToTheNearestScope(t *testing.T) {
+	r, c := newRig(t)
+	const depth = 4
+	for ended := range 1 << (depth - 1) {
+		var scopes [depth]*tensor.Scope
+		var at tensor.Context = c
+		for i := range scopes {
+			scopes[i] = must(tensor.NewScope(at))(t)
+			at = scopes[i]
+		}
+		for i := range depth - 1 {
+			if ended>>i&1 != 0 {
+				require.NoError(t, scopes[i].Close())
+			}
+		}
+		inner := scopes[depth-1]
+		x := allocated(t, inner, tensor.Int8, 100)
+		require.NoError(t, inner.Keep(must(x.Narrow(0, 1, 2))(t)))
+		require.NoError(t, inner.Close())
+		nearest := depth - 2
+		for nearest >= 0 && ended>>nearest&1 != 0 {
+			nearest--
+		}
+		for i := depth - 2; i >= 0; i-- {
+			require.Equal(t, i >= nearest, x.Live(), "ended %b, scope %d", ended, i)
+			if i == nearest {
+				require.Len(t, scopes[i].Live(), 1)
+			}
+			require.NoError(t, scopes[i].Close())
+		}
+		if nearest < 0 {
+			require.True(t, x.Live(), "it is the caller's")
+			require.NoError(t, x.Free())
+		}
+		require.False(t, x.Live(), "ended %b", ended)
+		require.Zero(t, r.liveBytes())
+	}
+}

@@ -134,3 +134,46 @@ func TestTilesOfALayer(t *testing.T) {
 		assert.Equal(t, x.parts, l.parts, "%v", p)
 	}
 }
+
+// An operand is aligned if every row of every matrix begins at a multiple of what a load reads, and in no other case: for each operand,
+// by the place of its first element, its leading dimension and its stride.
+func TestAnOperandIsAlignedInEachRowOfEachMatrix(t *testing.T) {
+	const batch, rows = 3, 4
+	for _, kind := range []gemm.Problem{{}, {In: gemm.BFloat16, Out: gemm.BFloat16}, {In: gemm.Float16}, {In: gemm.Float64, Out: gemm.Float64}} {
+		in, out := kind.In.Bytes(), kind.Out.Bytes()
+		every := func(offset, ld, stride, bytes, wide int64) bool {
+			for matrix := range int64(batch) {
+				for row := range int64(rows) {
+					if (offset+(matrix*stride+row*ld)*bytes)%wide != 0 {
+						return false
+					}
+				}
+			}
+			return true
+		}
+		for offset := range int64(5) {
+			for _, ld := range []int64{64, 65, 66, 68, 72} {
+				for _, stride := range []int64{1024, 1025, 1026, 1028, 1032} {
+					p := kind
+					p.LDA, p.LDB, p.LDC, p.StrideA, p.StrideB, p.StrideC = 64, 64, 64, 1024, 1024, 1024
+					for operand := range 3 {
+						var o Operands
+						at, want := p, aligned
+						switch operand {
+						case 0:
+							at.LDA, at.StrideA, o.A.Offset = ld, stride, offset*in
+							want.a = every(offset*in, ld, stride, in, 16)
+						case 1:
+							at.LDB, at.StrideB, o.B.Offset = ld, stride, offset*in
+							want.b = every(offset*in, ld, stride, in, 16)
+						case 2:
+							at.LDC, at.StrideC, o.C.Offset = ld, stride, offset*out
+							want.c = every(offset*out, ld, stride, out, 4*out)
+						}
+						require.Equal(t, want, alignmentOf(at, o, false), "%+v at %d", at, offset)
+					}
+				}
+			}
+		}
+	}
+}
