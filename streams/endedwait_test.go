@@ -10,7 +10,7 @@ import (
 	"github.com/go-vram/vram/internal/stream/core"
 )
 
-// byHand is a context that ends where a test calls end, with what was to be called then.
+// byHand is a context that ends where a test calls end, which calls the functions of AfterFunc.
 type byHand struct {
 	context.Context
 	cause error

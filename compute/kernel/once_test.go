@@ -18,7 +18,7 @@ func (here) Go(_ string, f func()) { f() }
 
 func (here) Wait(closed ...<-chan struct{}) { <-closed[0] }
 
-// A failure is not remembered: a call that begins as soon as anybody can see it loads the module again, and gets that answer. The part
+// A failure is not remembered: a call that begins once a caller has it loads the module again, and gets that answer. The part
 // that All cancels sees the failure first.
 func TestAFailureIsForgottenBeforeItIsSeen(t *testing.T) {
 	broken := errors.New("the text has a mistake")
