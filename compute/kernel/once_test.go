@@ -56,7 +56,7 @@ func TestAFailureIsForgottenBeforeItIsSeen(t *testing.T) {
 		require.NoError(t, err)
 		assert.Same(t, good, got)
 		failed := int64(1)
-		if failure == ErrNotPrepared {
+		if errors.Is(failure, ErrNotPrepared) {
 			failed = 0
 		}
 		assert.Equal(t, [3]int64{1, 2, failed}, [3]int64{c.counts.hits.Load(), c.counts.misses.Load(), c.counts.failed.Load()})

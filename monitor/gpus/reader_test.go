@@ -416,8 +416,8 @@ func spoil(all reflect.Value) {
 	for i := range all.Len() {
 		x := all.Index(i)
 		if x.Kind() == reflect.Struct {
-			for n := range x.NumField() {
-				if f := x.Field(n); f.Kind() == reflect.Slice {
+			for _, f := range x.Fields() {
+				if f.Kind() == reflect.Slice {
 					spoil(f)
 				}
 			}
