@@ -200,12 +200,12 @@ func TestMemoryInUseIsNotOffered(t *testing.T) {
 // patient is a ledger whose waits return only when a pair of their keys has changed since it was read.
 type patient struct {
 	fleet.Ledger
-	lock *sync.Mutex //nolint:forbidigo // of a test
+	lock *sync.Mutex
 	read map[string][]ledger.Pair
 }
 
 func patiently(l fleet.Ledger) fleet.Ledger {
-	return patient{l, new(sync.Mutex), map[string][]ledger.Pair{}} //nolint:forbidigo // of a test
+	return patient{l, new(sync.Mutex), map[string][]ledger.Pair{}}
 }
 
 func (p patient) Read(ctx context.Context, keys ...string) (ledger.Snapshot, error) {

@@ -104,8 +104,8 @@ func (o *owned) live(ctx context.Context, lease Lease) {
 			}
 		default:
 			o.join()
-			err = o.rest(ctx, s, intervalAfter(released), func() bool {
-				now, _ := o.figures(owner.HeldBytes()) //nolint:contextcheck // likewise
+			err = o.rest(ctx, s, intervalAfter(released), func() bool { //nolint:contextcheck // likewise
+				now, _ := o.figures(owner.HeldBytes())
 				return now != usable
 			})
 		}
