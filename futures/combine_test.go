@@ -345,6 +345,7 @@ func TestAWholeThatIsCompleteHasNoPendingParts(t *testing.T) {
 
 // tryWhole gathers parts, lets one thing happen, and looks at the parts.
 func tryWhole(t *testing.T, states []partState, event int, race, own bool) {
+	t.Helper()
 	promises, fs := make([]*Promise[int], len(states)), make([]Future[int], len(states))
 	for i, state := range states {
 		p := new(Promise[int])

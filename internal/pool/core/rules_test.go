@@ -15,7 +15,6 @@ type ledger struct {
 	several                   bool
 
 	before, now, steady, bought, extra, cost int64
-	flat                                     int
 }
 
 func (l *ledger) peak() int64 { return max(l.before, l.now) }
