@@ -155,12 +155,12 @@ func (r *rig) closesInUse() {
 // However an arena ends, memory of the caller's Host goes back to it, also where the device was closed before.
 func TestTheCallersHostGetsItsMemoryBack(t *testing.T) {
 	for name, end := range map[string]func(ctx context.Context, r *rig, a *sleep.Arena){
-		"awake": func(ctx context.Context, r *rig, a *sleep.Arena) {
+		"awake": func(ctx context.Context, _ *rig, a *sleep.Arena) {
 			require.NoError(t, a.Sleep(ctx, sleep.Save))
 			require.NoError(t, a.Wake(ctx))
 		},
 		"asleep": func(ctx context.Context, _ *rig, a *sleep.Arena) { require.NoError(t, a.Sleep(ctx, sleep.Save)) },
-		"dropped": func(ctx context.Context, r *rig, a *sleep.Arena) {
+		"dropped": func(ctx context.Context, _ *rig, a *sleep.Arena) {
 			require.NoError(t, a.Sleep(ctx, sleep.Save))
 			require.NoError(t, a.Sleep(ctx, sleep.Drop))
 		},

@@ -1,7 +1,7 @@
 package fault
 
 // Chance is for tests.
-var Chance = chance //nolint:gochecknoglobals // a function
+var Chance = chance
 
 // Booked is how many allocations of all devices are known.
 func (d *Driver) Booked() (count int) {
