@@ -238,11 +238,17 @@ func TestFiguresOfRandomPrograms(t *testing.T) {
 // Figures of events that random programs do not have, and peaks of moments that they do not see.
 func TestFiguresOfRareEvents(t *testing.T) {
 	t.Parallel()
+	synctest.Test(t, figuresOfRareEvents)
+}
+
+func figuresOfRareEvents(t *testing.T) {
+	t.Helper()
 	h := openHouse(t, vram.Config{LimitBytes: 96 * mib, OnOutOfMemory: func(*vram.OutOfMemoryError) bool {
 		panic(recoveredtest.Planted("in OnOutOfMemory"))
 	}}, sim.Config{})
 	s, other := h.stream(), h.stream()
 	freeAll(t, must(t, s, 64*mib))
+	synctest.Wait() // the pool asks a stream again that is at work
 	freeAll(t, must(t, other, 64*mib))
 	n := h.addsUp()
 	assert.Equal(t, uint64(2), n.ReclaimCount, "the second needs memory of the first")
