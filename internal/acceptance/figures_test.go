@@ -238,43 +238,40 @@ func TestFiguresOfRandomPrograms(t *testing.T) {
 // Figures of events that random programs do not have, and peaks of moments that they do not see.
 func TestFiguresOfRareEvents(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, figuresOfRareEvents)
-}
+	synctest.Test(t, func(t *testing.T) {
+		h := openHouse(t, vram.Config{LimitBytes: 96 * mib, OnOutOfMemory: func(*vram.OutOfMemoryError) bool {
+			panic(recoveredtest.Planted("in OnOutOfMemory"))
+		}}, sim.Config{})
+		s, other := h.stream(), h.stream()
+		freeAll(t, must(t, s, 64*mib))
+		synctest.Wait() // the pool asks a stream again that is at work
+		freeAll(t, must(t, other, 64*mib))
+		n := h.addsUp()
+		assert.Equal(t, uint64(2), n.ReclaimCount, "the second needs memory of the first")
+		assert.Equal(t, 64*mib, n.Streams[0].PeakHeldBytes)
+		assert.Equal(t, 64*mib, n.Streams[1].PeakHeldBytes)
+		_, err := s.Alloc(96*mib + 1)
+		require.ErrorIs(t, err, vram.ErrTooLarge)
+		assert.Zero(t, h.Stats().Panics)
+		held := must(t, s, 40*mib)
+		_, err = other.Alloc(90 * mib)
+		require.Error(t, err)
+		assert.Equal(t, uint64(1), h.Stats().Panics)
+		freeAll(t, held)
 
-func figuresOfRareEvents(t *testing.T) {
-	t.Helper()
-	h := openHouse(t, vram.Config{LimitBytes: 96 * mib, OnOutOfMemory: func(*vram.OutOfMemoryError) bool {
-		panic(recoveredtest.Planted("in OnOutOfMemory"))
-	}}, sim.Config{})
-	s, other := h.stream(), h.stream()
-	freeAll(t, must(t, s, 64*mib))
-	synctest.Wait() // the pool asks a stream again that is at work
-	freeAll(t, must(t, other, 64*mib))
-	n := h.addsUp()
-	assert.Equal(t, uint64(2), n.ReclaimCount, "the second needs memory of the first")
-	assert.Equal(t, 64*mib, n.Streams[0].PeakHeldBytes)
-	assert.Equal(t, 64*mib, n.Streams[1].PeakHeldBytes)
-	_, err := s.Alloc(96*mib + 1)
-	require.ErrorIs(t, err, vram.ErrTooLarge)
-	assert.Zero(t, h.Stats().Panics)
-	held := must(t, s, 40*mib)
-	_, err = other.Alloc(90 * mib)
-	require.Error(t, err)
-	assert.Equal(t, uint64(1), h.Stats().Panics)
-	freeAll(t, held)
-
-	h.trim()
-	h.ResetPeaks()
-	require.NoError(t, h.Warm(t.Context(), vram.Demand{Bytes: 16 * mib, Count: 1}))
-	x := must(t, s, 16*mib)
-	n = h.addsUp()
-	assert.Equal(t, [...]int64{0, 16 * mib}, [...]int64{n.FreeBytes, n.PeakFreeBytes})
-	before := n.Streams[1].NodeVisits
-	y := must(t, other, 4*mib) // its page has no room
-	assert.Equal(t, before+1, h.Stats().Streams[1].NodeVisits)
-	freeAll(t, y, must(t, other, 3*mib)) // its one range
-	assert.Equal(t, before+2, h.Stats().Streams[1].NodeVisits)
-	freeAll(t, x)
+		h.trim()
+		h.ResetPeaks()
+		require.NoError(t, h.Warm(t.Context(), vram.Demand{Bytes: 16 * mib, Count: 1}))
+		x := must(t, s, 16*mib)
+		n = h.addsUp()
+		assert.Equal(t, [...]int64{0, 16 * mib}, [...]int64{n.FreeBytes, n.PeakFreeBytes})
+		before := n.Streams[1].NodeVisits
+		y := must(t, other, 4*mib) // its page has no room
+		assert.Equal(t, before+1, h.Stats().Streams[1].NodeVisits)
+		freeAll(t, y, must(t, other, 3*mib)) // its one range
+		assert.Equal(t, before+2, h.Stats().Streams[1].NodeVisits)
+		freeAll(t, x)
+	})
 }
 
 // A fence that a capture takes counts once, for its stream and for the device.
