@@ -106,7 +106,7 @@ type params struct {
 	size  int
 }
 
-// borrow returns memory for parameters: mostly that of the submission itself, which takes less of a processor's caches than a pool does.
+// borrow returns memory for parameters: mostly the submission's own, which takes less of a processor's caches than a pool does.
 // giveBack ends its use.
 func (c *submission) borrow() *params {
 	if p := c.spare.Swap(nil); p != nil {

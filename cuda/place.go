@@ -1,7 +1,7 @@
 package cuda
 
-// accepts returns the error of arguments whose number, sizes and types are not those of the kernel's parameters, of which it looks
-// at so many from the first one on.
+// accepts compares arguments with so many of the kernel's parameters from the first one on, and returns the error of a number, a
+// size or a type that differs.
 func (f *Function) accepts(first, count int, args []Arg) error {
 	if !f.known {
 		return f.acceptsUnknown(first, args)

@@ -156,6 +156,7 @@ func (q *Queue) prune() {
 			kept = append(kept, b)
 		}
 	}
+	clear(q.owned[len(kept):]) // a queue that lives long keeps nothing of streams that have closed
 	q.owned = kept
 	q.pruneAt = max(2*len(kept), leastPruned)
 }

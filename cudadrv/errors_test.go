@@ -56,7 +56,7 @@ func TestAnArgumentThatIsNotOpened(t *testing.T) {
 	assert.ErrorContains(t, err, "stream")
 }
 
-// The results of failed work are sticky, and those of a call are not.
+// The results of failed work are sticky, and the results of calls are not.
 func TestStickyResults(t *testing.T) {
 	for r, sticky := range map[cudadrv.Result]bool{
 		cudadrv.IllegalAddress: true, cudadrv.LaunchFailed: true, cudadrv.ECCUncorrectable: true, cudadrv.AssertionFailed: true,

@@ -328,7 +328,7 @@ const (
 )
 
 // In each state of the parts when they are gathered, and with each next answer: once the whole is complete and does not want more, no part
-// of its own is pending. Parts that are only watched are left alone, and so are those of a whole that still waits.
+// of its own is pending. Parts that are only watched are left alone, and so are the parts of a whole that still waits.
 func TestAWholeThatIsCompleteHasNoPendingParts(t *testing.T) {
 	const parts = 3
 	const events = 2*parts + 2              // each part gets its value, or fails; the whole is canceled; nothing

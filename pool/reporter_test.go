@@ -70,7 +70,7 @@ func TestOnlyChangedUsageIsRead(t *testing.T) {
 	}
 }
 
-// A usage that changes while the pool reads usages is read again for the next decision: that of the client whose usage is being
+// A usage that changes while the pool reads usages is read again for the next decision: the usage of the client that is being
 // read, of one that was read before, and of one that is read next.
 func TestAUsageThatChangesDuringTheReadIsReadAgain(t *testing.T) {
 	t.Parallel()

@@ -263,7 +263,7 @@ func TestAnOrderIsAnsweredWithoutEffects(t *testing.T) {
 	require.ErrorIs(t, err, ErrQuarantined)
 }
 
-// A call that has a stream return memory learns of no end by Close: its answer is that of the effects, which are performed.
+// A call that has a stream return memory learns of no end by Close: its answer comes from the effects, which are performed.
 func TestAnOrderIsAnsweredByTheEffectsOfAClose(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 16*mib)

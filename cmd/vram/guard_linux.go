@@ -40,7 +40,7 @@ func (c *guardCmd) Run(p *program) error {
 	defer func() { _ = lease.Close() }() // not earlier
 	cmd.ExtraFiles = []*os.File{lease}   // what it starts keeps the lease where this process and the lease's are killed, too
 	heard := make(chan os.Signal, 64)
-	signal.Notify(heard, append(passedSignals(), syscall.SIGCHLD)...) // those of the terminal reach the command, too
+	signal.Notify(heard, append(passedSignals(), syscall.SIGCHLD)...) // the terminal's reach the command, too
 	defer signal.Stop(heard)
 	if err := cmd.Start(); err != nil {
 		return notStarted(err)
@@ -108,7 +108,7 @@ func endChildren() error {
 	}
 }
 
-// reap takes the ends of adopted processes, all but those of one child.
+// reap takes the ends of adopted processes, but leaves one child.
 func reap(but int) {
 	all, _ := children() // the next signal tries again
 	for _, pid := range all {

@@ -246,6 +246,7 @@ func (h *Handle) ask(plan *Plan) (err error) {
 		return err
 	}
 	f := h.frame
+	f.count, f.result = 0, algorithm{} // a library that answers nothing is believed nothing
 	f.args = [16]uintptr{
 		h.handle, plan.desc, plan.layouts[0], plan.layouts[1], plan.layouts[2], plan.layouts[2], preference, 1,
 		uintptr(unsafe.Pointer(&f.result)), uintptr(unsafe.Pointer(&f.count)),

@@ -175,6 +175,7 @@ func (l *link) write(n note) error {
 
 // cut ends the connection without a goodbye.
 func (l *link) cut() {
+	l.end(ErrClosed)   // the peer has not died
 	_ = l.conn.Close() // again, maybe
 	<-l.done
 }

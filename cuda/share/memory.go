@@ -255,6 +255,7 @@ func (m *Memory) settle() error {
 		if err := settle(stream.Stream()); err != nil {
 			return err
 		}
+		delete(m.used, stream)
 	}
 	return nil
 }

@@ -56,7 +56,7 @@ func (o *Owner) HeldBytes() (bytes int64) {
 	return bytes
 }
 
-// Keys returns the keys of the ledger that a step looks at: those of the device alone.
+// Keys returns the keys of the ledger that a step looks at: the device's alone.
 func (o *Owner) Keys() []string {
 	name := o.device.Name
 	return []string{devicePrefix + name, HoldKey(name, ""), loadPrefix + name, readyKey(name, "")}

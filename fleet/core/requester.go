@@ -42,7 +42,7 @@ type RequesterStep struct {
 	Verdict Verdict   // why it waits, where it does
 	// Wake is when the next step is due though nothing changes, on the requester's clock; 0: none.
 	Wake time.Duration
-	// Again is set where the books lack keys that the gang's state needs. The caller reads those of Keys, and steps again.
+	// Again is set where the books lack keys that the gang's state needs. The caller reads the keys that Keys returns, and steps again.
 	Again bool
 }
 

@@ -15,7 +15,7 @@ import (
 	"github.com/go-vram/vram/fleet/ledger"
 )
 
-// watched is the option of a world whose processes wait for changes of the ledger, as those of package fleet do, and whose work is counted.
+// watched is the option of a world whose processes wait for changes of the ledger, as package fleet does, and whose work is counted.
 // There are no faults in it. A nil one does nothing.
 type watched struct {
 	all     bool // each process reads and waits for all keys

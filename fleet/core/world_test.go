@@ -66,7 +66,7 @@ const (
 	commitDoubles          // a transaction that arrives twice is carried out twice
 	skipOffer              // a grant does not compare the devices
 	answerDoubles          // a requester that is asked again answers again
-	skipKeys               // the books of some keys count as those of all
+	skipKeys               // the books of some keys count as all books
 )
 
 const leaseTime = 3 * time.Second

@@ -15,7 +15,7 @@ type Pair struct {
 	Lease  int64  `json:"lease"`  // 0: none
 }
 
-// Snapshot is all pairs at one revision, in the order of their keys, or those of some keys.
+// Snapshot is all pairs, or the pairs of some keys, at one revision, in the order of their keys.
 type Snapshot struct {
 	Revision int64    `json:"revision"`
 	Pairs    []Pair   `json:"pairs"`

@@ -57,7 +57,7 @@ func TestViewersShareASampler(t *testing.T) {
 }
 
 // Whichever viewers leave, in whichever order, those who stay get samples, and each that comes. A viewer's context ends before it leaves,
-// as that of a request does.
+// as the end of a request does.
 func TestSamplesReachTheViewersThatStay(t *testing.T) {
 	const viewers = 3
 	for _, order := range [][]int{{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}} {

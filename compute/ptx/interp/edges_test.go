@@ -229,7 +229,7 @@ func TestReductionsOfWarps(t *testing.T) {
 	}
 }
 
-// Numbers that printf cuts to a size, and those of base 16, follow C.
+// Numbers that printf cuts to a size, and numbers of base 16, follow C.
 func TestSizesOfPrintf(t *testing.T) {
 	t.Parallel()
 	const minusOne = math.MaxUint64

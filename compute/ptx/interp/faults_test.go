@@ -19,7 +19,7 @@ var update = flag.Bool("update", false, "write testdata/faults.txt again: run al
 
 const faultsFile = "testdata/faults.txt"
 
-// faults has the errors of kernels, by the test and a hash of the text: those that testdata has, and those of this run.
+// faults has the errors of kernels, by the test and a hash of the text: of testdata, and of this run.
 var faults = struct {
 	sync.Mutex
 	now map[string]string

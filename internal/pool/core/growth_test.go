@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// lengths adds the lengths of all lists and maps that a value reaches to those of their paths.
+// lengths adds the lengths of all lists and maps that a value reaches to the sums by path.
 func lengths(v reflect.Value, path string, to map[string]int, seen map[any]bool) {
 	switch v.Kind() {
 	case reflect.Pointer:
