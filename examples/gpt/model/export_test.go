@@ -17,3 +17,10 @@ func (d *Decoder) SubmitStep(sequences int) error { return d.step(sequences) }
 
 // Steps returns the context of the steps.
 func (d *Decoder) Steps() *cuda.Context { return d.steps.c }
+
+// BlocksOf is Config.blocksOf, and Cost Config.cost.
+func (c Config) BlocksOf(length, number, of int) (first, end int) {
+	return c.blocksOf(length, number, of)
+}
+
+func (c Config) Cost(length, blocks int, head bool) float64 { return c.cost(length, blocks, head) }

@@ -76,7 +76,7 @@ func newStage(at Place, place int, config Config, t Training, seed uint64, where
 		return nil, err
 	}
 	c.Stream().Exclusive() // the stage's goroutine alone uses it
-	first, end := config.Layers*where.number/where.of, config.Layers*(where.number+1)/where.of
+	first, end := config.blocksOf(t.Length, where.number, where.of)
 	st := &stage{position: where, place: place, training: t, first: first + 1, end: end + 1, work: work{on: c}}
 	if st.isFirst() {
 		st.first = 0
