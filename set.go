@@ -393,8 +393,8 @@ func (d *Device) CanAccessPeer(peer *Device) (bool, error) {
 // all that is mapped there, now and later. Then cuda.Context.Launch takes buffers of that device. It works in one direction, as
 // cuCtxEnablePeerAccess does, and is idempotent; on one GPU there is nothing to do. Mappings there make no more driver calls
 // than before; one that cannot be made accessible to all devices fails, and nothing of it is left. Access lasts as long as the
-// other device is open. Copies between devices (cuda.Context.CopyPeer) need none of this. It is a use of both devices, and
-// waits for the driver.
+// other device is open. Copies between devices (cuda.Context.CopyPeer) need none of this, but without it they go through the
+// host's memory. It is a use of both devices, and waits for the driver.
 //
 // Either device may be closed first. The one that has the memory waits in its Close for the work of the other one that
 // cuda.Context.Launch has put on its buffers; for work that was submitted past it, the program waits.

@@ -111,7 +111,23 @@ func openDevices(o options) (all []*device.Device, err error) {
 		}
 		all = append(all, d)
 	}
-	return all, nil
+	return all, reach(all)
+}
+
+// reach lets devices access each other's memory where they can: copies between them do not go through the host's memory then.
+func reach(all []*device.Device) error {
+	for _, d := range all {
+		for _, peer := range all {
+			can, err := d.Device().CanAccessPeer(peer.Device())
+			if err == nil && can && d != peer {
+				err = d.Device().EnablePeerAccess(peer.Device())
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // showStages prints the memory of each stage, and its share of waits.
