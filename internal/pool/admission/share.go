@@ -20,6 +20,8 @@ type sharing struct {
 	usedBytes  int64 // without its waiters
 	// outrankedBytes were served to equally ranked accounts since the first waiter of this one was served.
 	outrankedBytes int64
+	// creditBytes is what the account is short of, or has had more of, than its proportion while it waits: see earn.
+	creditBytes float64
 
 	// Scratch of order.
 	sumBytes int64  // used, and wanted by its waiters so far
@@ -28,8 +30,8 @@ type sharing struct {
 
 // standing holds the other inputs of a waiter's place.
 type standing struct {
-	borrows bool    // served in the order of its account, it would exceed the account's share
-	due     bool    // others of its rank had enough
+	borrows bool    // served in the order of its account, it would exceed the account's share, at once and over time
+	due     bool    // its account is short over time, or others of its rank had enough
 	fill    float64 // part of its account's share in use by then: 1 is all of it; 0 without a share
 	// turn is its age among waiters without a share: of the youngest waiter before it that has a share, or its own.
 	turn uint64
@@ -86,7 +88,7 @@ func (t *Table) reshare(all []Usage) {
 	slices.SortFunc(t.shares, func(a, b sharing) int { return cmp.Compare(a.account, b.account) })
 	for i := range old {
 		if s := t.sharing(old[i].account); s != nil {
-			s.outrankedBytes = old[i].outrankedBytes
+			s.outrankedBytes, s.creditBytes = old[i].outrankedBytes, old[i].creditBytes
 		}
 	}
 }
@@ -153,12 +155,7 @@ func (q *byStanding) Swap(i, j int)      { (*q)[i], (*q)[j] = (*q)[j], (*q)[i] }
 
 // dun finds the waiters that are due whatever their rank.
 func (t *Table) dun() {
-	var sumBytes float64
-	for i := range t.shares {
-		if s := &t.shares[i]; s.first != nil {
-			sumBytes += float64(s.shareBytes)
-		}
-	}
+	shareBytes, heldBytes := t.waiting()
 	lag := t.lag
 	if lag == 0 {
 		lag = mostLag
@@ -166,10 +163,44 @@ func (t *Table) dun() {
 	for i := range t.shares {
 		s := &t.shares[i]
 		if s.first == nil {
-			s.outrankedBytes = 0
+			s.outrankedBytes, s.creditBytes = 0, 0
 			continue
 		}
-		s.first.due = float64(s.outrankedBytes) >= float64(lag)*float64(s.first.Bytes)*sumBytes/float64(s.shareBytes)
+		part, bytes := float64(s.shareBytes)/shareBytes, float64(s.first.Bytes)
+		if s.creditBytes+part*heldBytes-float64(s.usedBytes) >= (1-part)*bytes && part < 1 {
+			s.first.borrows, s.first.due = false, true
+			continue
+		}
+		s.first.due = float64(s.outrankedBytes) >= float64(lag)*bytes/part
+	}
+}
+
+// waiting returns the sums of the shares and of the memory of accounts that wait. Their first waiters are set.
+func (t *Table) waiting() (shareBytes, heldBytes float64) {
+	for i := range t.shares {
+		if s := &t.shares[i]; s.first != nil {
+			shareBytes += float64(s.shareBytes)
+			heldBytes += float64(s.usedBytes)
+		}
+	}
+	return shareBytes, heldBytes
+}
+
+// earn counts served bytes for accounts that wait: of each byte an account earns its proportion of their shares, and pays the part that it
+// has of the memory that they have. So its credit is 0 if it has its proportion on average, over moments that are counted in bytes served. It
+// is bounded by its share and its first request, so that old debts and old claims end. The first waiters are set, and the usage has the
+// served bytes.
+func (t *Table) earn(bytes int64) {
+	shareBytes, heldBytes := t.waiting()
+	if heldBytes == 0 {
+		return
+	}
+	for i := range t.shares {
+		if s := &t.shares[i]; s.first != nil {
+			most := float64(s.shareBytes) + float64(s.first.Bytes)
+			s.creditBytes += float64(bytes) * (float64(s.shareBytes)/shareBytes - float64(s.usedBytes)/heldBytes)
+			s.creditBytes = max(-most, min(s.creditBytes, most))
+		}
 	}
 }
 
@@ -203,8 +234,8 @@ func (t *Table) rankNew(e *entry) {
 	e.borrows = sumBytes > s.shareBytes
 }
 
-// outrank counts a served waiter against the first waiters of other accounts with its priority that borrow, or do not, as it
-// does. An account whose first waiter was served restarts its count.
+// outrank counts a served waiter, whose account has its bytes, against the first waiters of other accounts with its priority that borrow, or
+// do not, as it does. An account whose first waiter was served restarts its count.
 func (t *Table) outrank(served *entry) {
 	own := t.sharing(served.Account)
 	if own == nil {
@@ -225,6 +256,8 @@ func (t *Table) outrank(served *entry) {
 			}
 		}
 	}
+	own.first = served
+	t.earn(served.Bytes)
 	for i := range t.shares {
 		t.shares[i].first = nil
 	}

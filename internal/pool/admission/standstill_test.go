@@ -138,7 +138,7 @@ func TestNobodyPassesWhoHasNoQuota(t *testing.T) {
 	assert.False(t, table.MayPass(Waiter{Account: 3, Bytes: 1}), "now somebody has, by all that it wants")
 }
 
-// Served memory counts against the account's share at once: two accounts with the same share are served in turn, within one
+// Served memory counts against the account's share at once: two accounts with the same share are served in turn, the one that was short first, within one
 // moment of which the usage is set once.
 func TestWhatIsServedCountsAtOnce(t *testing.T) {
 	t.Parallel()
@@ -154,7 +154,7 @@ func TestWhatIsServedCountsAtOnce(t *testing.T) {
 		table.Served(id)
 		require.NoError(t, table.Check())
 	}
-	assert.Equal(t, []uint64{1, 3, 2, 4}, served)
+	assert.Equal(t, []uint64{1, 3, 4, 2}, served)
 }
 
 // A request whose quota comes in the middle of a standstill ends it, and one that is served.

@@ -384,10 +384,10 @@ func (t *Table) Served(id uint64) {
 	for i := range t.queue {
 		t.queue[i].pass(t.queue[i].ahead, &e)
 	}
-	t.outrank(&e)
 	if s := t.sharing(e.Account); s != nil {
 		s.usedBytes += e.ChargedBytes
 	}
+	t.outrank(&e)
 	t.drop(at)
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/binary"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 )
@@ -48,6 +49,7 @@ type world struct {
 	passed  []int64 // served to later ones, by waiter, without grants that a lift let through
 	// outranked counts bytes served to others of the same standing, by account, since its first waiter was served.
 	outranked []int64
+	credit    []float64 // by account: its proportion of the bytes served, less its part of the memory at each
 	free      int64
 	onWay     int64
 	trial     int  // the wish that is tried; -1: none
@@ -63,7 +65,7 @@ type world struct {
 func newWorld(r *rules) *world {
 	w := &world{
 		rules: r, phases: make([]phase, len(r.wishes)), charged: make([]bool, len(r.wishes)), passed: make([]int64, len(r.wishes)),
-		outranked: make([]int64, len(r.alone)), free: r.memory, trial: -1, stands: make([]bool, len(r.alone)),
+		outranked: make([]int64, len(r.alone)), credit: make([]float64, len(r.alone)), free: r.memory, trial: -1, stands: make([]bool, len(r.alone)),
 	}
 	w.table.lag = r.lag
 	return w
@@ -75,6 +77,7 @@ func (w *world) clone() *world {
 	next.table.queue = slices.Clone(w.table.queue)
 	next.table.still, next.stands = slices.Clone(w.table.still), slices.Clone(w.stands)
 	next.table.shares, next.outranked, next.charged = slices.Clone(w.table.shares), slices.Clone(w.outranked), slices.Clone(w.charged)
+	next.credit = slices.Clone(w.credit)
 	next.phases, next.passed, next.rivals, next.ahead = slices.Clone(w.phases), slices.Clone(w.passed), slices.Clone(w.rivals), slices.Clone(w.ahead)
 	return &next
 }
@@ -108,7 +111,7 @@ func (w *world) key() string {
 	}
 	number(int64(len(w.table.shares)))
 	for _, s := range w.table.shares {
-		number(int64(s.account), s.usedBytes, s.outrankedBytes)
+		number(int64(s.account), s.usedBytes, s.outrankedBytes, int64(math.Float64bits(s.creditBytes)))
 	}
 	for _, e := range w.table.queue {
 		number(int64(e.ID), e.passedBytes)
@@ -350,8 +353,41 @@ func (w *world) stand0(i int) place0 {
 		}
 	}
 	p.borrows = p.has > p.share
-	p.due = w.first(want.account) == i && float64(w.outranked[want.account]) >= w.mostOutranked(want.account)
+	if w.first(want.account) == i {
+		short := w.short(i)
+		p.borrows = p.borrows && !short
+		p.due = short || float64(w.outranked[want.account]) >= w.mostOutranked(want.account)
+	}
 	return p
+}
+
+// short reports whether the account of a first waiter would not have more than its proportion once it is served: over time, with its credit.
+func (w *world) short(i int) bool {
+	a := w.wishes[i].account
+	share, held := w.waiting()
+	part := float64(w.share[a]) / share
+	return part < 1 && w.credit[a]+part*held-float64(w.holding(a)) >= (1-part)*float64(w.wishes[i].bytes)
+}
+
+// waiting returns the shares and the memory of the accounts that have a share and wait.
+func (w *world) waiting() (share, held float64) {
+	for a := range w.share {
+		if w.share[a] > 0 && w.first(Account(a)) >= 0 {
+			share += float64(w.share[a])
+			held += float64(w.holding(Account(a)))
+		}
+	}
+	return share, held
+}
+
+// holding returns the bytes that an account holds.
+func (w *world) holding(a Account) (bytes int64) {
+	for i, p := range w.phases {
+		if p == holding && w.wishes[i].account == a {
+			bytes += w.wishes[i].bytes
+		}
+	}
+	return bytes
 }
 
 // elder reports whether a waiter comes before another one of its account.
@@ -371,21 +407,6 @@ func (w *world) first(a Account) int {
 		}
 	}
 	return best
-}
-
-// firstBorrows reports whether it does.
-func (w *world) firstBorrows(a Account) bool {
-	i := w.first(a)
-	if i < 0 || w.share[a] == 0 {
-		return false
-	}
-	has := w.wishes[i].bytes
-	for j, p := range w.phases {
-		if p == holding && w.wishes[j].account == a {
-			has += w.wishes[j].bytes
-		}
-	}
-	return has > w.share[a]
 }
 
 // mostOutranked returns how much others may have before an account's first.
@@ -411,10 +432,32 @@ func (w *world) outrank(i int) {
 		case first == i:
 			w.outranked[a] = 0
 		case first < 0 || mine.share == 0 || w.share[a] == 0 || Account(a) == w.wishes[i].account:
-		case mine.borrows == w.firstBorrows(Account(a)) && w.wishes[first].priority == mine.priority:
+		case mine.borrows == w.stand0(first).borrows && w.wishes[first].priority == mine.priority:
 			w.outranked[a] += w.wishes[i].bytes
 		}
 	}
+	if mine.share == 0 {
+		return
+	}
+	bytes := w.wishes[i].bytes
+	share, held := w.waiting()
+	held += float64(bytes)
+	for a := range w.share {
+		if w.share[a] > 0 && w.first(Account(a)) >= 0 {
+			w.earn(Account(a), i, share, held)
+		}
+	}
+}
+
+// earn counts a served wish for the credit of an account.
+func (w *world) earn(a Account, served int, share, held float64) {
+	has, bytes, next := w.holding(a), w.wishes[served].bytes, w.first(a)
+	if a == w.wishes[served].account {
+		has, next = has+bytes, served
+	}
+	most := float64(w.share[a] + w.wishes[next].bytes)
+	w.credit[a] += float64(bytes) * (float64(w.share[a])/share - float64(has)/held)
+	w.credit[a] = max(-most, min(w.credit[a], most))
 }
 
 func (w *world) deliver() {
@@ -455,7 +498,7 @@ func (w *world) end() error {
 func (w *world) settleDebts() {
 	for a := range w.outranked {
 		if w.first(Account(a)) < 0 {
-			w.outranked[a] = 0
+			w.outranked[a], w.credit[a] = 0, 0
 		}
 	}
 }
