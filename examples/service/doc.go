@@ -47,7 +47,8 @@
 // Each tenant has a share of the memory for caches in proportion to its weight, and may borrow unused memory
 // (vram.Quota.ShareBytes). Tenants that always want more get memory, and with it tokens, in proportion to their weights. With
 // -hard a tenant gets at most its share (vram.Quota.LimitBytes): one that wants more delays only itself, and an unused share
-// stays unused. A tenant whose share fits few requests then gets less than its share, since its next request has to fit whole.
+// stays unused. A tenant whose share fits few requests then gets less than its share, since its next request has to fit whole. Without
+// -hard it gets its share over time, also where that is less than one request.
 //
 // Without -tenants all requests are equal and X-Tenant is refused.
 //

@@ -10,6 +10,7 @@ import (
 	"github.com/go-vram/vram/compute/ops"
 	"github.com/go-vram/vram/compute/tensor"
 	"github.com/go-vram/vram/cuda"
+	"github.com/go-vram/vram/cuda/gemm"
 	"github.com/go-vram/vram/cuda/sleep"
 )
 
@@ -177,12 +178,28 @@ func (d *Decoder) classes() (all []int) {
 	return append(all, d.decoding.Batch)
 }
 
+// reserve makes the products of prompts of all lengths: some need more temporary memory than longer ones do, which the context keeps. So no
+// prompt needs more memory later, when it may be short.
+func (d *Decoder) reserve() error {
+	l := &d.prompts
+	p := pass{Ops: d.ops, scope: l.scope}
+	b := d.weights.blocks[0]
+	for rows := 1; rows <= d.decoding.Chunk && p.err == nil; rows++ {
+		x, expanded := d.first(l.x, rows), d.first(l.expanded, rows)
+		p.linear(d.first(l.qkv, rows), d.first(l.normed, rows), b.attend, ops.Product{})
+		p.linear(x, d.first(l.attended, rows), b.project, ops.Product{Add: true})
+		p.linear(expanded, d.first(l.normed, rows), b.expand, ops.Product{Epilogue: gemm.GELU})
+		p.linear(x, expanded, b.contract, ops.Product{Add: true})
+	}
+	return p.err
+}
+
 // warm computes a chunk of a prompt and a step of each class, without a sequence.
 func (d *Decoder) warm() error {
 	if err := d.prompts.state.write(d.prompts.c, nil, nil); err != nil {
 		return err
 	}
-	for rows := 1; ; rows = min(2*rows, d.decoding.Chunk) { // products of other sizes compile nothing else, but may need more memory
+	for rows := 1; ; rows = min(2*rows, d.decoding.Chunk) { // products of other sizes compile nothing else
 		if err := d.forward(&d.prompts, rows, nowhere); err != nil {
 			return err
 		}
@@ -192,6 +209,9 @@ func (d *Decoder) warm() error {
 		if rows == d.decoding.Chunk {
 			break
 		}
+	}
+	if err := d.reserve(); err != nil {
+		return err
 	}
 	if err := d.steps.state.write(d.steps.c, nil, nil); err != nil {
 		return err

@@ -15,9 +15,11 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/compute/ops"
 	"github.com/go-vram/vram/compute/tensor"
 	"github.com/go-vram/vram/cuda"
+	"github.com/go-vram/vram/cudadrv/sim"
 	"github.com/go-vram/vram/examples/gpt/model"
 	"github.com/go-vram/vram/vramtest"
 )
@@ -294,4 +296,27 @@ func TestCompiledKernelsMatchTheirSource(t *testing.T) {
 		assert.Equal(t, "// decode.cu "+hex.EncodeToString(sum[:]), first, "make kernels")
 		assert.NotContains(t, string(text), ".local", "registers in memory")
 	}
+}
+
+// No prompt of any length allocates: what it needs was there from the beginning, also where the products of some lengths are computed in more
+// parts than longer ones. The device computes nothing.
+func TestPrefillAllocatesNothing(t *testing.T) {
+	config := model.Config{Layers: 1, Width: 768, Heads: 12, Context: 512, Vocabulary: 11, Type: tensor.BFloat16}
+	c, err := cuda.Open(vram.Config{Driver: sim.New(sim.Config{Bytes: true, TimedKernels: true})})
+	require.NoError(t, err)
+	o, err := ops.New(c)
+	require.NoError(t, err)
+	d, err := model.NewDecoder(c, o, config, model.Random(config, 1), model.Decoding{Batch: 1, PageRows: 8})
+	require.NoError(t, err)
+	for length := 1; length <= config.Context; length++ {
+		prompt, _ := batch(rand.New(rand.NewPCG(8, 0)), length, config.Vocabulary)
+		s, err := d.NewSequence(t.Context(), length+1, model.Draw{}, nil)
+		require.NoError(t, err)
+		before := c.Device().Stats().AllocCount
+		_, err = d.Prefill(s, prompt)
+		require.NoError(t, err)
+		assert.Equal(t, before, c.Device().Stats().AllocCount, "a prompt of %d tokens", length)
+		require.NoError(t, s.Free())
+	}
+	require.NoError(t, errors.Join(c.Synchronize(t.Context()), d.Close(), o.Close(), c.Close()))
 }
