@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -245,6 +246,59 @@ func TestFiguresAreReportedInAQuietFleet(t *testing.T) {
 	require.NoError(t, buffer.Free())
 	until(t, l, "the memory is free", func(s fleet.Status) bool { return s.Devices[0].OfferBytes == 64*mib })
 	require.NoError(t, stream.Close())
+}
+
+// faulty is a ledger that fails for a time.
+type faulty struct {
+	fleet.Ledger
+	failure *atomic.Pointer[error] // nil: it serves
+}
+
+func (f faulty) now() error {
+	if err := f.failure.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+func (f faulty) Read(ctx context.Context, keys ...string) (ledger.Snapshot, error) {
+	if err := f.now(); err != nil {
+		return ledger.Snapshot{}, err
+	}
+	return f.Ledger.Read(ctx, keys...)
+}
+
+func (f faulty) Commit(ctx context.Context, t ledger.Transaction) (int64, error) {
+	if err := f.now(); err != nil {
+		return 0, err
+	}
+	return f.Ledger.Commit(ctx, t)
+}
+
+func (f faulty) Wait(ctx context.Context, after int64, keys ...string) error {
+	return errors.Join(f.Ledger.Wait(ctx, after, keys...), f.now())
+}
+
+// A request is served soon after a ledger has begun to serve again, however long it has failed.
+func TestALedgerThatServesAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path := t.TempDir()
+		l := faulty{opened(t, path), new(atomic.Pointer[error])}
+		m := joined(t, l, fleet.Device{Device: device(t, 64), Name: "a"})
+		failure := errors.New("the ledger fails")
+		for i := range 50 {
+			l.failure.Store(&failure)
+			begin := make(chan time.Time, 1)
+			time.AfterFunc(time.Minute+time.Duration(i)*17*time.Millisecond, func() {
+				l.failure.Store(nil)
+				begin <- time.Now()
+			})
+			grant, err := m.Reserve(t.Context(), fleet.Request{Wants: []fleet.Want{{Bytes: 40 * mib, Device: "a"}}})
+			require.NoError(t, err)
+			assert.Less(t, time.Since(<-begin), 400*time.Millisecond)
+			require.NoError(t, grant.Release())
+		}
+	})
 }
 
 // Two members cannot have a device of one name: the second waits until the first has left.

@@ -162,11 +162,18 @@ func (m *Member) Place(ctx context.Context, bytes int64, tenant string) (Placeme
 	return Placement{d.Name, d.Host, d.Ordinal, now}, nil
 }
 
-// pause waits for a short random time: after a conflict for others to finish, after a failure of the ledger longer.
+// Pauses at most: after a conflict for others to finish, after a failure of the ledger longer. Not longer: a ledger that serves again would wait for
+// its callers. Not shorter: one that fails at once would be asked all the time.
+const (
+	pauseAfterConflict = 20 * time.Millisecond
+	pauseAfterFailure  = 250 * time.Millisecond
+)
+
+// pause waits for a short random time.
 func pause(ctx context.Context, err error) {
-	most := 20 * time.Millisecond
+	most := pauseAfterConflict
 	if err != nil && !errors.Is(err, ledger.ErrConflict) {
-		most = time.Second
+		most = pauseAfterFailure
 	}
 	timer := time.NewTimer(rand.N(most)) //nolint:gosec // so that processes do not meet again
 	defer timer.Stop()
