@@ -23,14 +23,23 @@
 // While the cluster has a quorum, all that a dead holder had is granted again within the time of its lease and two seconds: twelve, with
 // fleet.LeaseTime. A new leader begins the time of all leases again: where one is elected in that time, within twice as much.
 //
-// Calls take turns among the servers. A server that is killed is left out at once. One whose machine is gone is left out after three
-// seconds on Linux; one that hangs while its machine answers, after thirteen: until then reads and new leases ask another after one second,
-// and a transaction fails after four, and the fleet looks at the books again. Leases of ten seconds live on in each case.
+// Where a server is killed, hangs, or is cut off, gangs are granted again within two seconds: after the loss, or after the election of
+// another leader where it led. The cluster elects one in one or two seconds with etcd's defaults, and no setting of this package changes
+// that. Leases of fleet.LeaseTime live on.
+//
+// Half a second of that is the interval in which a ledger asks the one server that it uses for the term of its leader, and half a second is
+// how long this may take; a call that fails has it asked at once. A server that does not answer, refuses connections, or knows no leader is left:
+// the ledger asks all at once, and uses the first that answers, for calls, renewals and the watch. Each question is a read that
+// the server serves alone, so an overloaded leader or disk is no reason to leave it.
+//
+// Calls do not outlast the server or the leader that they were sent to: reads, new leases, ends and renewals of leases are repeated at once. A
+// transaction is repeated only where the cluster has surely not carried it out: it knew no leader, or had too much to do. Otherwise it
+// fails with an *UnreachableError, and the fleet looks at the books again. Each call ends after four seconds at the latest.
 //
 // # When servers are lost
 //
-//   - One of three is killed, stops, or is cut off: the others serve again after an election, of one or two seconds with etcd's defaults. Until
-//     then calls fail or take longer. Nothing is lost that was committed.
+//   - One of three is killed, stops, or is cut off: the others serve on, or again after an election. Until then calls fail or take longer. Nothing
+//     is lost that was committed.
 //   - Without a quorum nothing is granted. Reads and transactions fail with an *UnreachableError, and holders end when their leases'
 //     time is over, since nobody can renew them. After that all begins again by itself.
 //   - A server's database is full: nothing new is granted, with a *FullError, and grants live and end as before. After the database was

@@ -25,9 +25,11 @@ import (
 
 const (
 	mib = 1 << 20
-	// leaseTime is the least of the cluster, so that tests do not wait for long.
-	leaseTime = electionTime * 3 / 2
+	// leaseTime is as short as leases can be that outlive an election, so that tests do not wait for long.
+	leaseTime = electionTime * 3
 	prefix    = "test/"
+	// recoveryTime bounds how long after the loss of a server, and the election that it makes necessary, gangs are granted again.
+	recoveryTime = 2 * time.Second
 )
 
 // limited is a ledger whose leases have a time of the test.
@@ -162,7 +164,7 @@ func BenchmarkReserve(b *testing.B) {
 }
 
 // until waits until a condition of the ledger holds. Failures of the ledger are not counted.
-func until(t *testing.T, l fleet.Ledger, what string, holds func(fleet.Status) bool) {
+func until(t testing.TB, l fleet.Ledger, what string, holds func(fleet.Status) bool) {
 	t.Helper()
 	ctx := timed(t)
 	for {
@@ -177,11 +179,16 @@ func until(t *testing.T, l fleet.Ledger, what string, holds func(fleet.Status) b
 	}
 }
 
-// progress waits until a member has got more grants.
-func progress(t *testing.T, l fleet.Ledger, m *member, grants int64, what string) {
+// progress waits until each of some members has got two more grants: the second was requested after this call.
+func progress(t testing.TB, l fleet.Ledger, members []*member, what string) {
 	t.Helper()
-	before := m.grants.Load()
-	until(t, l, what, func(fleet.Status) bool { return m.grants.Load() >= before+grants })
+	before := map[*member]int64{}
+	for _, m := range members {
+		before[m] = m.grants.Load()
+	}
+	until(t, l, what, func(fleet.Status) bool {
+		return !slices.ContainsFunc(members, func(m *member) bool { return m.grants.Load() < before[m]+2 })
+	})
 }
 
 // leaseLong waits until the cluster has ended a lease that began now and nobody renews.
@@ -191,15 +198,20 @@ func leaseLong(t *testing.T, l *Ledger) {
 	var begun int64
 	for begun == 0 { // a server that is cut off does not answer
 		require.NoError(t, ctx.Err())
-		granted, err := l.client.Grant(ctx, int64(leaseTime/time.Second))
+		granted, err := repeated(ctx, l, func(ctx context.Context, c *clientv3.Client) (*clientv3.LeaseGrantResponse, error) {
+			return c.Grant(ctx, int64(leaseTime/time.Second))
+		})
 		if err != nil {
 			continue
 		}
-		if put, err := l.client.Put(ctx, "clock", "", clientv3.WithLease(granted.ID)); err == nil {
+		put, err := repeated(ctx, l, func(ctx context.Context, c *clientv3.Client) (*clientv3.PutResponse, error) {
+			return c.Put(ctx, "clock", "", clientv3.WithLease(granted.ID))
+		})
+		if err == nil {
 			begun = put.Header.Revision
 		}
 	}
-	for change := range l.client.Watch(ctx, "clock", clientv3.WithRev(begun+1)) {
+	for change := range l.clients[l.servers.present().server].Watch(ctx, "clock", clientv3.WithRev(begun+1)) {
 		if len(change.Events) > 0 && change.Events[0].Type == clientv3.EventTypeDelete {
 			return
 		}
@@ -216,7 +228,7 @@ func TestServersAndMembersAreLost(t *testing.T) {
 	for i := range 4 {
 		members = append(members, c.join(fmt.Sprint("m", i), leaseTime))
 	}
-	outside := c.ledger("m4", prefix)
+	outside, direct := c.ledger("m4", prefix), c.direct(c.servers...)
 	working, stop := context.WithCancel(t.Context())
 	defer stop()
 	var workers sync.WaitGroup
@@ -228,32 +240,17 @@ func TestServersAndMembersAreLost(t *testing.T) {
 		rounds = 10
 	}
 	for round := range rounds {
-		for _, m := range members[:3] {
-			progress(t, outside, m, 2, "all servers")
-		}
-
-		killed := c.leader(outside.client)
-		begin := time.Now()
-		killed.kill()
-		progress(t, outside, members[0], 1, "a server is killed")
-		t.Logf("granted again %v after kill -9 of the leader", time.Since(begin))
-		for _, m := range members[:3] {
-			progress(t, outside, m, 2, "a server is killed")
-		}
+		killed := c.leader(direct)
+		c.recovers(outside, members[:3], killed, "kill -9 of the leader", killed.kill)
 		c.run(killed)()
 
-		cut := c.leader(outside.client)
+		cut := c.leader(direct)
 		if round%2 == 0 {
 			cut = c.servers[(slices.Index(c.servers, cut)+1)%len(c.servers)]
 		}
-		begin = time.Now()
-		c.set(cut.config.Name, true)
-		progress(t, outside, members[0], 1, "a server is cut off")
-		t.Logf("granted again %v after a server was cut off", time.Since(begin))
+		c.recovers(outside, members[:3], cut, "a server was cut off", func() { c.set(cut.config.Name, true) })
 		leaseLong(t, outside)
-		for _, m := range members[:3] {
-			progress(t, outside, m, 2, "a server is cut off for longer than a lease")
-		}
+		progress(t, outside, members[:3], "a server is cut off for longer than a lease")
 		c.set(cut.config.Name, false)
 
 		c.cutMember(t, outside, members[3], members[0])
@@ -265,6 +262,25 @@ func TestServersAndMembersAreLost(t *testing.T) {
 		until(t, outside, "the device's memory is free", func(fleet.Status) bool { return m.device.Stats().SetAsideBytes == 0 })
 	}
 	audit(t, outside)
+}
+
+// recovers loses a server, and requires that members get grants again soon after, or soon after the others have elected a leader: in recoveryTime and
+// twice the time that as many grants take while all servers serve.
+func (c *cluster) recovers(l *Ledger, members []*member, lost *server, what string, lose func()) {
+	c.t.Helper()
+	begin := time.Now()
+	progress(c.t, l, members, "all servers")
+	usual := time.Since(begin)
+	elections := c.elections(lost)
+	begin = time.Now()
+	lose()
+	progress(c.t, l, members, what)
+	end, elected := time.Now(), elections()
+	if elected.Before(begin) {
+		elected = begin
+	}
+	c.t.Logf("granted again %v after %s, %v after the election, with all servers in %v", end.Sub(begin), what, end.Sub(elected), usual)
+	assert.Less(c.t, end.Sub(elected), recoveryTime+2*usual)
 }
 
 // cutMember cuts a member off that holds memory of its own device and of another one, until the other one is granted again.
@@ -323,7 +339,7 @@ func audit(t *testing.T, l *Ledger) {
 		}
 	}
 	// The end of a lease and a transaction are one revision each, which a watch does not divide.
-	for changes := range l.client.Watch(ctx, l.prefix, clientv3.WithPrefix(), clientv3.WithRev(1)) {
+	for changes := range l.clients[l.servers.present().server].Watch(ctx, l.prefix, clientv3.WithPrefix(), clientv3.WithRev(1)) {
 		require.NoError(t, changes.Err())
 		for i, e := range changes.Events {
 			state.Revision = e.Kv.ModRevision

@@ -15,7 +15,7 @@ import (
 	"github.com/go-vram/vram/fleet/ledger"
 )
 
-// A cluster whose database is full refuses what would grow it, and loses nothing: grants live, are renewed and can be released. After an
+// A cluster whose database is full refuses changes that would grow it, and loses nothing: grants live, are renewed and can be released. After an
 // operator has made room, the gang that waited is granted.
 func TestAFullDatabase(t *testing.T) {
 	t.Parallel()
@@ -23,6 +23,7 @@ func TestAFullDatabase(t *testing.T) {
 	c := startWith(t, 1, quota)
 	ctx := timed(t)
 	m := c.join("m0", leaseTime)
+	direct := c.direct(c.servers...)
 	l := c.ledger("m1", prefix)
 	grant, err := m.Reserve(ctx, fleet.Request{Wants: []fleet.Want{{Bytes: 40 * mib}}})
 	require.NoError(t, err)
@@ -67,13 +68,13 @@ func TestAFullDatabase(t *testing.T) {
 
 	s, err = l.Read(ctx)
 	require.NoError(t, err)
-	_, err = l.client.Compact(ctx, s.Revision, clientv3.WithCompactPhysical())
+	_, err = direct.Compact(ctx, s.Revision, clientv3.WithCompactPhysical())
 	require.NoError(t, err)
-	for _, endpoint := range l.client.Endpoints() {
-		_, err = l.client.Defragment(ctx, endpoint)
+	for _, endpoint := range direct.Endpoints() {
+		_, err = direct.Defragment(ctx, endpoint)
 		require.NoError(t, err)
 	}
-	_, err = l.client.AlarmDisarm(ctx, &clientv3.AlarmMember{})
+	_, err = direct.AlarmDisarm(ctx, &clientv3.AlarmMember{})
 	require.NoError(t, err)
 	require.NoError(t, <-next, "the gang that waited")
 	until(t, l, "all comes back", func(s fleet.Status) bool { return len(s.Holding)+len(s.Waiting) == 0 && s.Devices[0].HeldBytes == 0 })

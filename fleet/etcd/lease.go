@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/go-vram/vram/fleet"
@@ -39,8 +40,8 @@ func (l *Ledger) Lease(ctx context.Context, ttl time.Duration) (fleet.Lease, err
 		seconds++
 	}
 	sent := time.Now()
-	granted, err := repeated(ctx, l, func(ctx context.Context) (*clientv3.LeaseGrantResponse, error) {
-		return l.client.Grant(ctx, max(seconds, 1))
+	granted, err := repeated(ctx, l, func(ctx context.Context, c *clientv3.Client) (*clientv3.LeaseGrantResponse, error) {
+		return c.Grant(ctx, max(seconds, 1))
 	})
 	if err != nil {
 		return nil, err // one that was granted nevertheless has no keys, and ends by itself
@@ -95,26 +96,26 @@ func keep(ctx context.Context, sent time.Time, life time.Duration, renew func(co
 	}
 }
 
-// renew asks one server to begin the time of the lease again, once, and returns that time. The client's own renewals stay with one server,
+// renew asks the server in use to begin the time of the lease again, once, and returns that time. The client's own renewals stay with one server,
 // also where that does not answer.
 func (e *lease) renew(ctx context.Context) (time.Duration, error) {
-	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
-	defer cancel() // ends the stream
-	stream, err := etcdserverpb.NewLeaseClient(e.ledger.client.ActiveConnection()).LeaseKeepAlive(ctx)
-	if err == nil {
-		err = stream.Send(&etcdserverpb.LeaseKeepAliveRequest{ID: int64(e.id)})
-	}
-	if err != nil {
-		return 0, failed(err)
-	}
-	answer, err := stream.Recv()
-	switch {
-	case err != nil:
-		return 0, failed(err)
-	case answer.TTL <= 0:
-		return 0, ledger.ErrLeaseEnded
-	}
-	return time.Duration(answer.TTL) * time.Second, nil
+	return during(ctx, e.ledger, e.ledger.servers.present(), func(ctx context.Context, c *clientv3.Client) (time.Duration, error) {
+		stream, err := etcdserverpb.NewLeaseClient(c.ActiveConnection()).LeaseKeepAlive(ctx) // its end is the context's
+		if err == nil {
+			err = stream.Send(&etcdserverpb.LeaseKeepAliveRequest{ID: int64(e.id)})
+		}
+		if err != nil {
+			return 0, err
+		}
+		answer, err := stream.Recv()
+		switch {
+		case err != nil:
+			return 0, err
+		case answer.TTL <= 0:
+			return 0, rpctypes.ErrLeaseNotFound
+		}
+		return time.Duration(answer.TTL) * time.Second, nil
+	})
 }
 
 // ID implements fleet.Lease.
@@ -131,25 +132,14 @@ func (e *lease) Close() error {
 		<-e.done
 		ctx, cancel := context.WithTimeout(context.Background(), e.ledger.callTime)
 		defer cancel()
-		for e.err = e.revoke(ctx); e.err != nil && ctx.Err() == nil; e.err = e.revoke(ctx) {
-			var unreachable *UnreachableError
-			if !errors.As(e.err, &unreachable) {
-				return
-			}
+		_, e.err = attempts(ctx, e.ledger, func(ctx context.Context, c *clientv3.Client) (*clientv3.LeaseRevokeResponse, error) {
+			return c.Revoke(ctx, e.id)
+		}, unreachable)
+		if errors.Is(e.err, ledger.ErrLeaseEnded) {
+			e.err = nil
 		}
 	})
 	return e.err
-}
-
-// revoke asks one server to end the lease, which waits no longer than others could answer.
-func (e *lease) revoke(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, e.ledger.callTime/2)
-	defer cancel()
-	_, err := e.ledger.client.Revoke(ctx, e.id)
-	if err = failed(err); errors.Is(err, ledger.ErrLeaseEnded) {
-		return nil
-	}
-	return err
 }
 
 // forget takes a lease from the list that Close ends.

@@ -7,12 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
-	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
@@ -23,20 +23,17 @@ import (
 )
 
 const (
-	// callTime bounds a call. Not shorter: an election takes seconds. Not longer: a server that does not answer keeps the caller from others,
-	// and no lease is renewed by a call.
+	// callTime bounds a call with all its attempts. Not shorter: an election takes seconds. Not longer: no lease is renewed by a call.
 	callTime = 4 * time.Second
 	// waitAtMost is when a wait returns at the latest. Not shorter: the caller reads then. Not longer: a server that hangs sends no event.
 	waitAtMost = time.Second
-	// retryInterval is the time between two attempts to watch.
-	retryInterval = 250 * time.Millisecond
-	// pingInterval and pingTime find servers that hang; on Linux pingTime also bounds how long bytes stay unacknowledged. Not shorter: gRPC
-	// pings no more often, and servers refuse an interval below 5 seconds.
+	// pingInterval and pingTime close connections to machines that are gone; on Linux pingTime also bounds how long bytes stay unacknowledged.
+	// Not shorter: gRPC pings no more often, and servers refuse an interval below 5 seconds.
 	pingInterval = 10 * time.Second
 	pingTime     = 3 * time.Second
 	// reconnectAfter and reconnectAtMost are the times between attempts to reach a server. gRPC's own rise to two minutes.
 	reconnectAfter  = 100 * time.Millisecond
-	reconnectAtMost = 2 * time.Second
+	reconnectAtMost = 500 * time.Millisecond
 	// mostRecent is how many changes are kept at least, and half as many as at most: a wait for some keys that begins after more of them
 	// returns at once.
 	mostRecent = 4096
@@ -89,13 +86,16 @@ func (c Config) check() error {
 
 // Ledger is a fleet's keys in a cluster. Open makes one. Any number of goroutines may use it.
 type Ledger struct {
-	client   *clientv3.Client
+	clients  []*clientv3.Client // of each server
+	servers  *servers
 	prefix   string
 	callTime time.Duration // tests shorten it
 
 	running context.Context //nolint:containedctx // its end is Close's
 	stop    context.CancelFunc
+	asked   context.CancelFunc // ends asking
 	tasks   sync.WaitGroup
+	asking  sync.WaitGroup // is over after the leases' ends
 	closing sync.Once
 	failure error // of Close
 
@@ -123,20 +123,22 @@ func open(ctx context.Context, c Config, callTime time.Duration) (*Ledger, error
 	if err := c.check(); err != nil {
 		return nil, err
 	}
-	prefix := strings.TrimSuffix(cmp.Or(c.Prefix, defaultPrefix), "/") + "/"
-	client, err := clientv3.New(clientv3.Config{
-		Endpoints: c.Endpoints, TLS: c.TLS.Clone(), Logger: cmp.Or(c.Logger, zap.NewNop()),
-		DialKeepAliveTime: pingInterval, DialKeepAliveTimeout: pingTime, MaxCallRecvMsgSize: mostBytes,
-		DialOptions: []grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{
-			Backoff:           backoff.Config{BaseDelay: reconnectAfter, Multiplier: 1.6, Jitter: 0.2, MaxDelay: reconnectAtMost},
-			MinConnectTimeout: callTime,
-		})},
-	})
+	clients, err := connect(c, callTime)
 	if err != nil {
 		return nil, &ConfigError{err}
 	}
-	l := &Ledger{client: client, prefix: prefix, callTime: callTime, leases: map[*lease]bool{}, changed: make(chan struct{})}
+	prefix := strings.TrimSuffix(cmp.Or(c.Prefix, defaultPrefix), "/") + "/"
+	l := &Ledger{clients: clients, prefix: prefix, callTime: callTime, leases: map[*lease]bool{}, changed: make(chan struct{})}
 	l.running, l.stop = context.WithCancel(context.WithoutCancel(ctx))
+	l.servers = newServers(len(clients), rand.IntN(len(clients)), l.ask) //nolint:gosec // so that ledgers share the servers
+	timed, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	if err = l.servers.search(timed, nil); err != nil {
+		return nil, errors.Join(cmp.Or(ctx.Err(), error(&UnreachableError{err})), l.Close()) //nolint:contextcheck // Close has no context
+	}
+	asking, done := context.WithCancel(context.WithoutCancel(ctx))
+	l.asked = done
+	l.asking.Go(func() { l.servers.run(asking) })
 	first, err := repeated(ctx, l, l.probe)
 	if err != nil {
 		return nil, errors.Join(err, l.Close()) //nolint:contextcheck // Close has no context
@@ -146,32 +148,70 @@ func open(ctx context.Context, c Config, callTime time.Duration) (*Ledger, error
 	return l, nil
 }
 
-// probe asks for the present revision. Unlike the client's own calls it does not wait until a server can be reached, and so its error
-// has the reason.
-func (l *Ledger) probe(ctx context.Context) (*etcdserverpb.RangeResponse, error) {
-	return etcdserverpb.NewKVClient(l.client.ActiveConnection()).Range(ctx, &etcdserverpb.RangeRequest{Key: []byte(l.prefix), CountOnly: true})
-}
-
-// repeated runs a call of the client that does no harm when it is carried out twice, within callTime: where no server has answered after a
-// quarter of that, it asks again, and so most likely another one.
-func repeated[T any](ctx context.Context, l *Ledger, do func(context.Context) (T, error)) (answer T, err error) {
-	answer, err = call(ctx, l, l.callTime/4, do)
-	var unreachable *UnreachableError
-	if errors.As(err, &unreachable) {
-		return call(ctx, l, l.callTime*3/4, do)
+// connect makes a client of each server. They connect when they are used.
+func connect(c Config, callTime time.Duration) (clients []*clientv3.Client, err error) {
+	for _, endpoint := range c.Endpoints {
+		client, err := clientv3.New(clientv3.Config{
+			Endpoints: []string{endpoint}, TLS: c.TLS.Clone(), Logger: cmp.Or(c.Logger, zap.NewNop()),
+			DialKeepAliveTime: pingInterval, DialKeepAliveTimeout: pingTime, MaxCallRecvMsgSize: mostBytes, MaxUnaryRetries: 1,
+			DialOptions: []grpc.DialOption{
+				grpc.WithChainUnaryInterceptor(once),
+				grpc.WithConnectParams(grpc.ConnectParams{
+					Backoff:           backoff.Config{BaseDelay: reconnectAfter, Multiplier: 1.6, Jitter: 0.2, MaxDelay: reconnectAtMost},
+					MinConnectTimeout: callTime,
+				}),
+			},
+		})
+		if err != nil {
+			for _, open := range clients {
+				_ = open.Close()
+			}
+			return nil, err
+		}
+		clients = append(clients, client)
 	}
-	return answer, err
+	return clients, nil
 }
 
-// call runs a call of the client. It ends with the caller's context, with the ledger, and after a time.
-func call[T any](ctx context.Context, l *Ledger, most time.Duration, do func(context.Context) (T, error)) (answer T, err error) {
+// once runs a call that fails where its server refuses connections. The client's own calls wait, and so their errors have no reason.
+func once(ctx context.Context, method string, request, reply any, c *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
+	return invoke(ctx, method, request, reply, c, append(options, grpc.WaitForReady(false))...)
+}
+
+// ask asks one server for the term of its leader. It reads no more than the server has itself, and one that has lost its leader refuses.
+func (l *Ledger) ask(ctx context.Context, server int) (term uint64, err error) {
+	answer, err := l.clients[server].Get(clientv3.WithRequireLeader(ctx), l.prefix, clientv3.WithSerializable(), clientv3.WithCountOnly())
+	if err != nil {
+		if u, is := errors.AsType[*UnreachableError](failed(err)); is {
+			return 0, u.Err
+		}
+		return l.servers.present().term, nil // it answers; a call has its error
+	}
+	return answer.Header.RaftTerm, nil
+}
+
+// probe asks for the present revision.
+func (l *Ledger) probe(ctx context.Context, c *clientv3.Client) (*clientv3.GetResponse, error) {
+	return c.Get(ctx, l.prefix, clientv3.WithCountOnly())
+}
+
+// request is a call of a client.
+type request[T any] func(context.Context, *clientv3.Client) (T, error)
+
+// repeated runs a call that does no harm when it is carried out twice: again, where its server is left or did not carry it out.
+func repeated[T any](ctx context.Context, l *Ledger, do request[T]) (T, error) {
+	return call(ctx, l, do, unreachable)
+}
+
+// call runs a call within callTime, and again where an error of it asks for that. It ends with the caller's context and with the ledger.
+func call[T any](ctx context.Context, l *Ledger, do request[T], again func(error) bool) (answer T, err error) {
 	if l.running.Err() != nil {
 		return answer, ledger.ErrClosed
 	}
-	timed, cancel := context.WithTimeout(ctx, most)
+	timed, cancel := context.WithTimeout(ctx, l.callTime)
 	defer cancel()
 	defer context.AfterFunc(l.running, cancel)() //nolint:contextcheck // the end of the ledger ends the call, too
-	answer, err = do(timed)
+	answer, err = attempts(timed, l, do, again)
 	switch {
 	case err == nil:
 		return answer, nil
@@ -180,7 +220,52 @@ func call[T any](ctx context.Context, l *Ledger, most time.Duration, do func(con
 	case ctx.Err() != nil:
 		return answer, ctx.Err()
 	}
-	return answer, failed(err)
+	return answer, err
+}
+
+// attempts runs a call until it succeeds, fails with an error that does not ask for another attempt, or the context ends: then the error is of the
+// last attempt that the context has not ended.
+func attempts[T any](ctx context.Context, l *Ledger, do request[T], again func(error) bool) (answer T, err error) {
+	var reason error
+	for {
+		p := l.servers.present()
+		answer, err = during(ctx, l, p, do)
+		switch {
+		case err == nil:
+			return answer, nil
+		case ctx.Err() != nil:
+			return answer, cmp.Or(reason, err)
+		case !again(err):
+			return answer, err
+		}
+		reason = err
+		timer := time.NewTimer(retryInterval)
+		select {
+		case <-timer.C:
+		case <-p.running.Done():
+		case <-ctx.Done():
+		}
+		timer.Stop()
+		if ctx.Err() != nil || l.servers.ended() {
+			return answer, reason
+		}
+	}
+}
+
+// during runs a call at the server of a period, until that ends. Where the server has not carried it out, the server is asked whether it serves.
+func during[T any](ctx context.Context, l *Ledger, p *period, do request[T]) (answer T, err error) {
+	short, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
+	defer cancel()
+	defer context.AfterFunc(p.running, cancel)() //nolint:contextcheck // the end of the period ends the call, too
+	answer, err = do(short, l.clients[p.server])
+	switch err = failed(err); {
+	case !unreachable(err) || ctx.Err() != nil:
+	case p.running.Err() != nil:
+		err = &UnreachableError{errLeft}
+	default:
+		l.servers.demand()
+	}
+	return answer, err
 }
 
 // Read implements fleet.Ledger. It is linearizable. Errors: the context's, ledger.ErrClosed, *UnreachableError, refused permissions, and
@@ -191,8 +276,8 @@ func (l *Ledger) Read(ctx context.Context, keys ...string) (ledger.Snapshot, err
 		keys = []string{""}
 	}
 	for part := range slices.Chunk(keys, mostRanges) { // the first request gives the others their revision
-		answer, err := repeated(ctx, l, func(ctx context.Context) (*clientv3.TxnResponse, error) {
-			return l.client.Txn(ctx).Then(l.ranges(part, all.Revision)...).Commit()
+		answer, err := repeated(ctx, l, func(ctx context.Context, c *clientv3.Client) (*clientv3.TxnResponse, error) {
+			return c.Txn(ctx).Then(l.ranges(part, all.Revision)...).Commit()
 		})
 		if err != nil {
 			return ledger.Snapshot{}, err
@@ -223,11 +308,12 @@ func (l *Ledger) ranges(keys []string, revision int64) (reads []clientv3.Op) {
 	return reads
 }
 
-// Commit implements fleet.Ledger. Its errors are also *TooLargeError and *FullError, after which nothing has changed, and *UnreachableError.
+// Commit implements fleet.Ledger. It tries again only where the cluster has refused the transaction for a time: one that a server was sent which
+// no longer answers may have been carried out. Its errors are also *TooLargeError and *FullError, after which nothing has changed, and *UnreachableError.
 func (l *Ledger) Commit(ctx context.Context, t ledger.Transaction) (revision int64, err error) {
-	answer, err := call(ctx, l, l.callTime, func(ctx context.Context) (*clientv3.TxnResponse, error) {
-		return l.client.Txn(ctx).If(l.compares(t.If)...).Then(l.operations(t)...).Commit()
-	})
+	answer, err := call(ctx, l, func(ctx context.Context, c *clientv3.Client) (*clientv3.TxnResponse, error) {
+		return c.Txn(ctx).If(l.compares(t.If)...).Then(l.operations(t)...).Commit()
+	}, refused)
 	switch {
 	case err != nil:
 		return 0, err
@@ -306,25 +392,28 @@ func (l *Ledger) touched(after int64, keys []string) bool {
 // watch keeps newest and recent until the ledger ends.
 func (l *Ledger) watch() {
 	for after := l.newest; l.running.Err() == nil; {
+		pause := time.NewTimer(retryInterval)
 		l.follow(after)
 		if now, err := repeated(l.running, l, l.probe); err == nil {
 			after = now.Header.Revision
 			l.know(after, nil)
 		}
 		// Also where a server has answered: it may refuse the watch alone.
-		timer := time.NewTimer(retryInterval)
 		select {
-		case <-timer.C:
+		case <-pause.C:
 		case <-l.running.Done():
 		}
+		pause.Stop()
 	}
 }
 
-// follow watches the keys from a revision on, until the watch has lost its place.
+// follow watches the keys from a revision on, until the watch has lost its place or its server is left.
 func (l *Ledger) follow(after int64) {
+	p := l.servers.present()
 	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(l.running)) // ends at a server that is cut off from the others
 	defer cancel()
-	for r := range l.client.Watch(ctx, l.prefix, clientv3.WithPrefix(), clientv3.WithRev(after+1)) {
+	defer context.AfterFunc(p.running, cancel)()
+	for r := range l.clients[p.server].Watch(ctx, l.prefix, clientv3.WithPrefix(), clientv3.WithRev(after+1)) {
 		if last := len(r.Events) - 1; last >= 0 {
 			l.know(r.Events[last].Kv.ModRevision, r.Events)
 		}
@@ -369,7 +458,14 @@ func (l *Ledger) Close() error {
 			l.failure = errors.Join(l.failure, <-errs)
 		}
 		l.tasks.Wait()
-		_ = l.client.Close() // it returns the end of its own context
+		if l.asked != nil {
+			l.asked()
+		}
+		l.asking.Wait()
+		l.servers.end()
+		for _, c := range l.clients {
+			_ = c.Close() // it returns the end of its own context
+		}
 	})
 	return l.failure
 }

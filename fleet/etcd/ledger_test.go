@@ -59,7 +59,7 @@ func (c *cluster) certificatesAreAsked(t *testing.T) {
 		"a server of another authority":  {TLS: doubtful},
 	} {
 		config.Endpoints = c.config("m0", "").Endpoints
-		_, err := Open(timed(t), config)
+		_, err := open(timed(t), config, time.Second)
 		var unreachable *UnreachableError
 		require.ErrorAs(t, err, &unreachable, what)
 		if config.TLS == doubtful { // a server may close the connection before its reason arrives
@@ -134,9 +134,9 @@ func (c *cluster) compaction(t *testing.T) {
 		at, err = other.Commit(ctx, change)
 		require.NoError(t, err)
 	}
-	_, err = other.client.Compact(ctx, at)
+	_, err = c.direct(c.servers...).Compact(ctx, at)
 	require.NoError(t, err)
-	_, err = other.client.Delete(ctx, "not of the fleet") // without a change
+	_, err = c.direct(c.servers...).Delete(ctx, "not of the fleet") // without a change
 	require.NoError(t, err)
 	c.set("m1", false)
 	for l.known() < at {

@@ -20,6 +20,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -37,8 +38,11 @@ import (
 // serverVariable has the configuration of a server in its process.
 const serverVariable = "VRAM_ETCD_SERVER"
 
-// electionTime is long enough for two busy processors. The least time of a lease is a half more.
-const electionTime = 2 * time.Second
+// heartbeatTime and electionTime are etcd's defaults.
+const (
+	heartbeatTime = 100 * time.Millisecond
+	electionTime  = time.Second
+)
 
 // serverConfig is a server of a cluster.
 type serverConfig struct {
@@ -74,7 +78,7 @@ func serve(config string) {
 		}
 	}
 	s.ClientTLSInfo, s.PeerTLSInfo = secured, secured
-	s.TickMs, s.ElectionMs = 200, uint(electionTime.Milliseconds())
+	s.TickMs, s.ElectionMs = uint(heartbeatTime.Milliseconds()), uint(electionTime.Milliseconds())
 	s.SocketOpts.ReusePort = true // the test keeps the address
 	s.EnableGRPCGateway = false
 	s.QuotaBackendBytes = c.Quota
@@ -195,6 +199,19 @@ func (c *cluster) ledger(client, prefix string) *Ledger {
 	return l
 }
 
+// direct returns a client of some servers, which reaches them past the network.
+func (c *cluster) direct(servers ...*server) *clientv3.Client {
+	c.t.Helper()
+	var endpoints []string
+	for _, s := range servers {
+		endpoints = append(endpoints, "https://"+s.config.Client)
+	}
+	client, err := clientv3.New(clientv3.Config{Endpoints: endpoints, TLS: c.certificates.of(c.t), Logger: zap.NewNop()})
+	require.NoError(c.t, err)
+	c.t.Cleanup(func() { _ = client.Close() }) // it returns the end of its own context
+	return client
+}
+
 // leader waits until one server leads, and returns it.
 func (c *cluster) leader(client *clientv3.Client) *server {
 	c.t.Helper()
@@ -208,6 +225,42 @@ func (c *cluster) leader(client *clientv3.Client) *server {
 			}
 		}
 		require.NoError(c.t, ctx.Err(), "no server leads")
+	}
+}
+
+// elections sees the elections of all servers but one, until the test asks when the last of them was.
+func (c *cluster) elections(lost *server) (last func() time.Time) {
+	c.t.Helper()
+	left := slices.DeleteFunc(slices.Clone(c.servers), func(s *server) bool { return s == lost })
+	ctx, cancel := context.WithCancel(c.t.Context())
+	at := make(chan time.Time, len(left))
+	for _, s := range left {
+		client := c.direct(s)
+		go func() {
+			var term uint64
+			var last time.Time
+			for ticks := time.Tick(heartbeatTime / 10); ctx.Err() == nil; <-ticks {
+				short, cancel := context.WithTimeout(clientv3.WithRequireLeader(ctx), electionTime)
+				answer, err := client.Get(short, "none", clientv3.WithSerializable())
+				cancel()
+				if err == nil && answer.Header.RaftTerm != term {
+					if term != 0 {
+						last = time.Now()
+					}
+					term = answer.Header.RaftTerm
+				}
+			}
+			at <- last
+		}()
+	}
+	return func() (last time.Time) {
+		cancel()
+		for range left {
+			if t := <-at; t.After(last) {
+				last = t
+			}
+		}
+		return last
 	}
 }
 
