@@ -28,9 +28,9 @@
 // that. Leases of fleet.LeaseTime live on.
 //
 // Half a second of that is the interval in which a ledger asks the one server that it uses for the term of its leader, and half a second is
-// how long this may take; a call that fails has it asked at once. A server that does not answer, refuses connections, or knows no leader is left:
-// the ledger asks all at once, and uses the first that answers, for calls, renewals and the watch. Each question is a read that
-// the server serves alone, so an overloaded leader or disk is no reason to leave it.
+// how long this may take; a call that fails has it asked at once. A server that does not answer, refuses connections, or knows no leader is
+// left: the ledger asks all at once, and uses the first that answers, for calls, renewals and the watch. It begins with any, and returns to
+// none. A server answers this question alone, so one whose leader or disk is overloaded is not left.
 //
 // Calls do not outlast the server or the leader that they were sent to: reads, new leases, ends and renewals of leases are repeated at once. A
 // transaction is repeated only where the cluster has surely not carried it out: it knew no leader, or had too much to do. Otherwise it

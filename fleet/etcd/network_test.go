@@ -8,18 +8,22 @@ import (
 	"errors"
 	"io"
 	"net"
+	"strings"
 	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
 
+// peers ends the name of a server's connections to others.
+const peers = "/peers"
+
 // network connects clients and servers by relays of the test, which know both ends of a connection. Bytes that are sent while one end is cut off
 // arrive when the cut ends, as where packets are lost and sent again.
 type network struct {
 	lock    sync.Mutex
-	cut     map[string]bool
-	changed chan struct{} // closed when cut changes
+	cut     map[string]bool // clients, servers, and their connections to other servers: NAME/peers
+	changed chan struct{}   // closed when cut changes
 	over    bool
 	open    map[net.Conn]string // the origin of each
 }
@@ -63,7 +67,8 @@ func (n *network) reset(origin string) {
 func (n *network) passes(from, to string) bool {
 	for {
 		n.lock.Lock()
-		cut, over, changed := n.cut[from] || n.cut[to], n.over, n.changed
+		cut := n.cut[from] || n.cut[to] || n.cut[strings.TrimSuffix(from, peers)] || n.cut[strings.TrimSuffix(to, peers)]
+		over, changed := n.over, n.changed
 		n.lock.Unlock()
 		if over || !cut {
 			return !over
@@ -96,6 +101,7 @@ func (n *network) connect(c net.Conn, from, to, address string) {
 	var hello []byte
 	if from == "" {
 		from, hello = origin(c)
+		from += peers
 	}
 	if !n.passes(from, to) {
 		return

@@ -123,7 +123,7 @@ func startWith(tb testing.TB, servers int, quota int64) *cluster {
 	for i := range servers {
 		s := &server{config: serverConfig{Name: fmt.Sprint("s", i), Folder: tb.TempDir(), Certificates: c.certificates.folder, Client: address(tb), Peer: address(tb), Quota: quota}}
 		s.config.ClientURL = c.relay(tb, "outside", s.config.Name, s.config.Client)
-		urls = append(urls, s.config.Name+"=https://"+c.relay(tb, "", s.config.Name, s.config.Peer))
+		urls = append(urls, s.config.Name+"=https://"+c.relay(tb, "", s.config.Name+peers, s.config.Peer))
 		c.servers = append(c.servers, s)
 	}
 	var ready []func()
