@@ -60,8 +60,9 @@
 // (1.5 MiB) is refused with a *TooLargeError, and changes nothing: it is not split, since its parts would not be all or nothing. The
 // transactions of a fleet are below both. A snapshot has at most 64 MiB.
 //
-// Package fleet has the sizes of fleets. The cluster sends each change to each member, as one watch; a read has the keys that its caller
-// looks at, in one request for up to 100 of them. Fleets of eight devices were measured on servers, larger ones by simulation.
+// Package fleet has the sizes of fleets. The cluster sends each change to each member, as one watch, and answers two small questions a second
+// of each; a read has the keys that its caller looks at, in one request for up to 100 of them. Fleets of eight devices were measured on
+// servers, larger ones by simulation.
 //
 // Each transaction adds a revision: let the cluster compact its history, by --auto-compaction-retention.
 package etcd

@@ -3,6 +3,7 @@ package etcd
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -15,6 +16,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/go-vram/vram/fleet"
 	"github.com/go-vram/vram/fleet/ledger"
 )
 
@@ -192,6 +194,43 @@ func TestCallsOfLostServers(t *testing.T) {
 					assert.LessOrEqual(t, time.Since(begin), c.within+2*time.Millisecond)
 					assert.Equal(t, c.attempts, attempts)
 					require.ErrorIs(t, err, c.is)
+				})
+			}
+		})
+	}
+}
+
+// A lease of the fleet outlives the loss of the server that renews it, whenever that is, and an election of two seconds.
+func TestLeasesOfLostServers(t *testing.T) {
+	for name, lost := range map[string]func(since time.Duration) state{
+		"it hangs":      func(time.Duration) state { return hangs },
+		"it was killed": func(time.Duration) state { return refuses },
+		"two seconds without a leader": func(since time.Duration) state {
+			if since < 2*time.Second {
+				return alone
+			}
+			return led
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for phase := askInterval / 20; phase < fleet.LeaseTime; phase += askInterval / 10 {
+				synctest.Test(t, func(t *testing.T) {
+					f := newFake(t, 2, phase, func(since time.Duration, server int) state {
+						if s := lost(since); server == 0 || s.err != nil && errors.Is(s.err, rpctypes.ErrNoLeader) {
+							return s
+						}
+						return serves
+					})
+					l := &Ledger{clients: []*clientv3.Client{{}, {}}, servers: f.servers}
+					ctx, cancel := context.WithTimeout(t.Context(), phase+time.Minute)
+					defer cancel()
+					keep(ctx, time.Now(), fleet.LeaseTime, func(ctx context.Context) (time.Duration, error) {
+						return during(ctx, l, l.servers.present(), func(ctx context.Context, c *clientv3.Client) (time.Duration, error) {
+							_, err := f.ask(ctx, slices.Index(l.clients, c))
+							return fleet.LeaseTime, err
+						})
+					})
+					assert.Error(t, ctx.Err(), "the lease has ended before the test")
 				})
 			}
 		})
