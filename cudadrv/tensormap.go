@@ -8,6 +8,8 @@ const (
 	TensorFloat16  TensorType = 6
 	TensorFloat32  TensorType = 7
 	TensorBFloat16 TensorType = 9
+	// TensorTFloat32 is fp32 in memory, which bulk copies to shared memory round to 10 bits of fraction, ties to even.
+	TensorTFloat32 TensorType = 11
 )
 
 // Bytes is the size of an element, or 0.
@@ -15,7 +17,7 @@ func (t TensorType) Bytes() int64 {
 	switch t {
 	case TensorFloat16, TensorBFloat16:
 		return 2
-	case TensorFloat32:
+	case TensorFloat32, TensorTFloat32:
 		return 4
 	}
 	return 0

@@ -25,7 +25,10 @@ func TestLimitsOfTensorMaps(t *testing.T) {
 			[]change{func(m *cudadrv.TensorMap) { m.Ptr = 0 }, func(m *cudadrv.TensorMap) { m.Ptr = 8 }, func(m *cudadrv.TensorMap) { m.Ptr = 17 }},
 		},
 		"type": {
-			[]change{func(m *cudadrv.TensorMap) { m.Type = cudadrv.TensorFloat16 }, func(m *cudadrv.TensorMap) { m.Type = cudadrv.TensorBFloat16 }},
+			[]change{
+				func(m *cudadrv.TensorMap) { m.Type = cudadrv.TensorFloat16 }, func(m *cudadrv.TensorMap) { m.Type = cudadrv.TensorBFloat16 },
+				func(m *cudadrv.TensorMap) { m.Type = cudadrv.TensorTFloat32 },
+			},
 			[]change{func(m *cudadrv.TensorMap) { m.Type = 0 }, func(m *cudadrv.TensorMap) { m.Type = 8 }, func(m *cudadrv.TensorMap) { m.Type = -1 }},
 		},
 		"rank": {

@@ -28,6 +28,8 @@ type Tensor struct {
 	// Swizzle is how many 16-byte pieces of a line are exchanged: 0, 2, 4 or 8. Bits of the address in shared memory from 7 on
 	// change those from 4 on.
 	Swizzle int
+	// TF32 says that elements are fp32 and rounded to 10 bits of fraction, ties to even, as an H200 was seen to do.
+	TF32 bool
 }
 
 // boxBytes is the size of a box.
@@ -164,10 +166,27 @@ func (w *warp) fetch(t *Tensor, at [maxTensorRank]int64, c *bulkCopy, thread int
 			place := c.to + uint64(line*row+n*each) //nolint:gosec // not negative
 			place ^= place >> 7 & swizzle << 4
 			copy(c.bytes[place-c.to:], bytes)
+			if t.TF32 {
+				roundTF32(c.bytes[place-c.to:][:len(bytes)])
+			}
 			n += count
 		}
 	}
 	return true
+}
+
+// roundTF32 rounds numbers of fp32. NaN stays NaN for who reads the upper 19 bits alone.
+func roundTF32(bytes []byte) {
+	const infinity, quiet, cut = 0x7f800000, 1 << 22, 1<<13 - 1
+	for ; len(bytes) > 0; bytes = bytes[4:] {
+		bits := binary.LittleEndian.Uint32(bytes)
+		if bits&^(1<<31) > infinity {
+			bits |= quiet
+		} else {
+			bits += cut/2 + bits>>13&1
+		}
+		binary.LittleEndian.PutUint32(bytes, bits&^cut)
+	}
 }
 
 // setInFlight marks the destination of a copy.

@@ -2,7 +2,9 @@ package interp_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -79,6 +81,7 @@ func boxes() map[string]interp.Tensor {
 		"128 bytes":          {ElementBytes: 2, Rank: 2, Dims: [5]int64{99, 11}, Strides: [4]int64{208}, Box: [5]int64{64, 8}, Swizzle: 8},
 		"a batch":            {ElementBytes: 2, Rank: 3, Dims: [5]int64{70, 5, 3}, Strides: [4]int64{144, 720}, Box: [5]int64{64, 4, 2}, Swizzle: 8},
 		"a batch that stays": {ElementBytes: 2, Rank: 3, Dims: [5]int64{70, 5, 3}, Strides: [4]int64{144, 0}, Box: [5]int64{64, 8, 1}, Swizzle: 8},
+		"rounded":            {ElementBytes: 4, Rank: 2, Dims: [5]int64{50, 11}, Strides: [4]int64{208}, Box: [5]int64{32, 8}, Swizzle: 8, TF32: true},
 		"four dimensions":    {ElementBytes: 4, Rank: 4, Dims: [5]int64{40, 3, 2, 2}, Strides: [4]int64{160, 480, 960}, Box: [5]int64{32, 2, 2, 2}, Swizzle: 8},
 		"five dimensions": {
 			ElementBytes: 4, Rank: 5, Dims: [5]int64{33, 3, 2, 2, 2}, Strides: [4]int64{144, 432, 864, 1728}, Box: [5]int64{32, 2, 2, 1, 2}, Swizzle: 8,
@@ -134,8 +137,29 @@ func boxOf(t *interp.Tensor, memory []byte, at []int) []byte {
 			to ^= to >> 7 % t.Swizzle << 4
 		}
 		copy(box[to:], memory[from:from+int64(t.ElementBytes)])
+		if t.TF32 {
+			binary.LittleEndian.PutUint32(box[to:], nearestTF32(binary.LittleEndian.Uint32(box[to:])))
+		}
 	}
 	return box
+}
+
+// nearestTF32 is the nearer one of the two numbers without the lower 13 bits that surround a number, from the definition.
+func nearestTF32(bits uint32) uint32 {
+	v := float64(math.Float32frombits(bits))
+	below, above := bits&^0x1fff, bits&^0x1fff+0x2000
+	next := float64(math.Float32frombits(above))
+	if math.IsInf(next, 0) {
+		next = math.Copysign(0x1p128, next)
+	}
+	low, high := v-float64(math.Float32frombits(below)), next-v
+	switch {
+	case math.IsNaN(v):
+		return below | 1<<22
+	case math.IsInf(v, 0), math.Abs(low) < math.Abs(high), math.Abs(low) == math.Abs(high) && below>>13&1 == 0:
+		return below
+	}
+	return above
 }
 
 // Mistakes around bulk copies are faults.

@@ -204,6 +204,7 @@ func tensor(encoded []byte) (interp.Tensor, bool) {
 	t := interp.Tensor{
 		Start: uint64(m.Ptr), ElementBytes: int(m.Type.Bytes()), Rank: int(m.Rank), Dims: m.Dims, Strides: m.Strides,
 		Swizzle: int(m.Swizzle.Bytes() / 16), //nolint:mnd // pieces of a line
+		TF32:    m.Type == cudadrv.TensorTFloat32,
 	}
 	for n, size := range m.Box {
 		t.Box[n] = int64(size)
