@@ -14,6 +14,9 @@ func (k *kernels) bulkArguments(args []cuda.Arg, p Problem, e gemm.Extent, o Ope
 	rowsB, columnsB := shapeB(p)
 	a := operandMap(p.In, o.A, rowsA, columnsA, p.LDA, p.StrideA, p.Batch, !p.TransposeA, t.TileM)
 	b := operandMap(p.In, o.B, rowsB, columnsB, p.LDB, p.StrideB, p.Batch, p.TransposeB, t.TileN)
+	if t.Crossed {
+		a, b, p.M, p.N, o.A, o.B, e.A, e.B = b, a, p.N, p.M, o.B, o.A, e.B, e.A
+	}
 	mapA, err := k.maps.Arg(k.on, &a)
 	if err != nil {
 		return nil, err
@@ -26,17 +29,20 @@ func (k *kernels) bulkArguments(args []cuda.Arg, p Problem, e gemm.Extent, o Ope
 		size(min(a.Dims[2]-1, 1)), size(min(b.Dims[2]-1, 1))), nil
 }
 
+// tensorTypes are those of operands. Copies of fp32 round it.
+var tensorTypes = [...]cudadrv.TensorType{ //nolint:gochecknoglobals // a constant table
+	gemm.Float32: cudadrv.TensorTFloat32, gemm.Float16: cudadrv.TensorFloat16, gemm.BFloat16: cudadrv.TensorBFloat16,
+}
+
 // operandMap describes an operand with its rows as they lie in memory. along: they lie along the summed direction, so that a
 // box has all of a tile's.
 func operandMap(t gemm.Type, r cuda.Range, rows, columns, ld, stride, batch int64, along bool, tile int) cudadrv.TensorMap {
+	step := int32(variant.BulkRowBytes / t.Bytes()) //nolint:gosec // 64 at most
 	m := cudadrv.TensorMap{
-		Ptr: r.Buffer.Ptr() + cudadrv.Ptr(r.Offset), Type: cudadrv.TensorBFloat16, Swizzle: cudadrv.Swizzle128, Rank: 3, //nolint:gosec // not negative
+		Ptr: r.Buffer.Ptr() + cudadrv.Ptr(r.Offset), Type: tensorTypes[t], Swizzle: cudadrv.Swizzle128, Rank: 3, //nolint:gosec // not negative
 		Dims:    [cudadrv.MaxTensorRank]int64{columns, rows, 1},
 		Strides: [cudadrv.MaxTensorRank - 1]int64{ld * t.Bytes(), stride * t.Bytes()},
-		Box:     [cudadrv.MaxTensorRank]int32{variant.BulkAcross, variant.BulkStep, 1},
-	}
-	if t == gemm.Float16 {
-		m.Type = cudadrv.TensorFloat16
+		Box:     [cudadrv.MaxTensorRank]int32{step, step, 1},
 	}
 	if stride == 0 {
 		m.Strides[1] = rows * ld * t.Bytes()

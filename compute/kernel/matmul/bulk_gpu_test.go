@@ -9,7 +9,7 @@ import (
 	"github.com/go-vram/vram/cudadrv"
 )
 
-// Products of 16 bits by bulk copies are right on hardware: by one block, and by a block on each multiprocessor.
+// Products by bulk copies are right on hardware: by one block, and by a block on each multiprocessor.
 func TestProductsByBulkCopies(t *testing.T) {
 	r := newRig(t)
 	info := r.dev.Info()

@@ -13,7 +13,7 @@ import (
 	"github.com/go-vram/vram/cudadrv/sim/ptxrun"
 )
 
-// Products of 16 bits by bulk copies are right on the interpreter, which finds no missing wait, wrong phase or early reuse of a
+// Products by bulk copies are right on the interpreter, which finds no missing wait, wrong phase or early reuse of a
 // stage: each tile and transposition, with edges, several tiles for a block, batches, epilogues and parts.
 func TestBulkCopiesOnTheInterpreter(t *testing.T) {
 	r := newRigOn(t, sim.New(sim.Config{Bytes: true, Executor: ptxrun.New(ptxrun.Config{})}))
@@ -39,4 +39,13 @@ func TestProductsThatBulkCopiesDoNotTake(t *testing.T) {
 	assert.Contains(t, r.multiply(random, p, 1, 0, 1, matmul.Own).Kernel, "tensor_bf16", "operands that begin elsewhere")
 	p.LDB = 65
 	assert.Contains(t, r.multiply(random, p, 1, 0, 0, matmul.Own).Kernel, "tensor_bf16", "rows at no multiples of 16 bytes")
+	p = gemm.Problem{M: 128, N: 128, K: 64, Precision: gemm.TF32}
+	assert.Equal(t, "bulk_tf32_128x128_nn", r.multiply(random, p, 1, 0, 0, matmul.Own).Kernel)
+	assert.Contains(t, r.multiply(random, p, 1, 0, 1, matmul.Own).Kernel, "tensor_tf32", "operands that begin elsewhere")
+	p.LDB = 129
+	assert.Contains(t, r.multiply(random, p, 1, 0, 0, matmul.Own).Kernel, "tensor_tf32", "rows at no multiples of 16 bytes")
+	p.TransposeA, p.K = true, 512 // which pays
+	assert.Equal(t, "bulk_tf32_128x128_tt", r.multiply(random, p, 1, 0, 0, matmul.Own).Kernel, "B is transposed first")
+	p.LDA = 129
+	assert.Contains(t, r.multiply(random, p, 1, 0, 0, matmul.Own).Kernel, "tensor_tf32", "A is not")
 }

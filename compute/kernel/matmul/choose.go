@@ -45,7 +45,8 @@ type launch struct {
 	partK int64 // of the summed direction, in each
 	flags uint32
 
-	workBytes int64 // of parts
+	workBytes   int64 // of parts
+	turnedBytes int64 // of the operand that is transposed first, which turned names
 }
 
 type way uint8
@@ -89,22 +90,26 @@ const (
 	tileMicroseconds = 0.6
 )
 
-// bulkMicroseconds are for products of 16 bits by warpgroups, by tile as in variant.BulkTiles: of a step of variant.BulkStep,
-// and of a tile without its steps. Measured on an H100, for squares and the products of a transformer's layers.
-var bulkMicroseconds = []struct{ step, tile float64 }{{0.6, 3.2}, {0.5, 1.4}, {0.37, 1.1}, {0.33, 0.6}} //nolint:gochecknoglobals // a constant table
+// bulkMicroseconds are for products by bulk copies, by kind and tile as in variant.BulkTiles: of a step, which is
+// variant.BulkRowBytes of the summed direction, and of a tile without its steps. Those of 16 bits were measured on an H100, for
+// squares and the products of a transformer's layers, the others on an H200, for squares.
+var bulkMicroseconds = map[int][]struct{ step, tile float64 }{ //nolint:gochecknoglobals // a constant table
+	variant.TF32: {{0.7, 2.6}, {0.57, 1.5}, {0.41, 1}, {0.31, 0.6}},
+	variant.BF16: {{0.6, 3.2}, {0.5, 1.9}, {0.4, 1.1}, {0.33, 0.6}},
+	variant.F16:  {{0.6, 3.2}, {0.5, 1.9}, {0.4, 1.1}, {0.33, 0.6}},
+}
 
 const (
 	// sumMicroseconds is the time of the launch that adds up parts of no bytes, and sumBytes are the bytes of parts that
 	// are stored and added up in a microsecond.
 	sumMicroseconds = 2
-	sumBytes        = 1 << 20
+	sumBytes        = 11 << 17
 )
 
 // tileOf chooses the tile of a product by the matrix units with the least estimated time: the time of a tile, or of a part of
 // its sums, times the rounds in which the multiprocessors compute all of them.
-func (d processor) tileOf(kind int, p Problem, a alignment) (name string, blocks int64) {
-	var least float64
-	bulks := kind >= variant.BF16 && d.bulks(p, a)
+func (d processor) tileOf(kind int, p Problem, a alignment) (name string, blocks int64, least float64) {
+	bulks := d.bulks(kind, p, a)
 	// A step is of so much of the summed direction.
 	consider := func(of string, t variant.Tile, step, stepMicroseconds, moreMicroseconds float64) {
 		if variants[of].SharedBytes > d.sharedBytes() {
@@ -132,15 +137,15 @@ func (d processor) tileOf(kind int, p Problem, a alignment) (name string, blocks
 		tabled(variant.TensorName(kind, t.M, t.N, p.TransposeA, p.TransposeB), t, microseconds[kind][i])
 	}
 	if bulks {
-		for i, t := range variant.BulkTiles() {
-			of := bulkMicroseconds[i]
-			consider(variant.BulkName(kind, t.Tile, p.TransposeA, p.TransposeB), t.Tile, variant.BulkStep, of.step, of.tile)
+		for i, t := range variant.BulkTiles(kind, p.TransposeA, p.TransposeB) {
+			of := bulkMicroseconds[kind][i]
+			consider(variant.BulkName(kind, t, p.TransposeA, p.TransposeB), t.Tile, float64(variant.BulkRowBytes/p.In.Bytes()), of.step, of.tile)
 		}
 	}
 	if kind == variant.Three && d.groups(p, a) {
 		tabled(variant.GroupName(p.TransposeA, p.TransposeB), variant.GroupTile, groupMicroseconds)
 	}
-	return name, blocks
+	return name, blocks, least
 }
 
 // groups reports whether warpgroups can compute the product: their instructions exist on one compute capability, and their
@@ -150,13 +155,17 @@ func (d processor) groups(p Problem, a alignment) bool {
 	return d.capability == 90 && a.a && a.b && p.K%variant.GroupStep == 0 && (!p.TransposeA || p.M%side == 0) && (p.TransposeB || p.N%side == 0)
 }
 
-// bulks reports whether warpgroups can compute the product of 16 bits: tensor maps describe the operands, and the tiles, with
-// their parts, have 32-bit numbers.
-func (d processor) bulks(p Problem, a alignment) bool {
-	const far = cudadrv.MaxTensorStrideBytes / 2 // elements
+// bulks reports whether warpgroups can compute the product with bulk copies: tensor maps describe the operands, and the tiles,
+// with their parts, have 32-bit numbers.
+func (d processor) bulks(kind int, p Problem, a alignment) bool {
+	tiles := variant.BulkTiles(kind, p.TransposeA, p.TransposeB)
+	if len(tiles) == 0 {
+		return false
+	}
+	far := cudadrv.MaxTensorStrideBytes / p.In.Bytes() // elements
 	rowsA, _ := shapeA(p)
 	rowsB, _ := shapeB(p)
-	smallest := variant.BulkTiles()[len(variant.BulkTiles())-1]
+	smallest := tiles[len(tiles)-1]
 	return d.capability == 90 && d.bulk && a.a && a.b && max(rowsA*p.LDA, rowsB*p.LDB, p.StrideA, p.StrideB) < far &&
 		tiled(p, smallest.Tile) <= math.MaxInt32/(p.Batch*maxParts)
 }
@@ -283,7 +292,9 @@ func (l *launch) tiles(p Problem, a alignment, d processor) error {
 	if kind == 0 {
 		l.variant, l.blocks = d.plain(p)
 	} else {
-		l.variant, l.blocks = d.tileOf(kind, p, a)
+		var cost float64
+		l.variant, l.blocks, cost = d.tileOf(kind, p, a)
+		l.turn(kind, p, a, d, cost)
 	}
 	v := variants[l.variant]
 	l.kernel, l.threads, l.shared = l.variant, v.Threads, v.SharedBytes

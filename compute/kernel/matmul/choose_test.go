@@ -87,20 +87,29 @@ func TestSmallProducts(t *testing.T) {
 	}
 }
 
-// On an H200 squares have the tiles that were the fastest there.
+// On an H200 squares have the tiles that were the fastest there, with bulk copies and without.
 func TestTilesOfSquares(t *testing.T) {
-	h200 := processor{multiprocessors: 132, capability: 90}
-	for kind, want := range map[int][3]string{
-		variant.Three: {"tensor_three_64x32_nn", "group_three_128x64_nn", "group_three_128x64_nn"},
-		variant.TF32:  {"tensor_tf32_64x32_nn", "tensor_tf32_128x64_nn", "tensor_tf32_128x256_nn"},
-		variant.BF16:  {"tensor_bf16_64x32_nn", "tensor_bf16_128x64_nn", "tensor_bf16_128x256_nn"},
+	for _, x := range []struct {
+		kind       int
+		bulk       bool
+		transposed string
+		want       [4]string // of 512, 1024, 2048 and 4096
+	}{
+		{variant.Three, false, "nn", [4]string{"tensor_three_64x32_nn", "group_three_128x64_nn", "group_three_128x64_nn", "group_three_128x64_nn"}},
+		{variant.TF32, false, "nn", [4]string{"tensor_tf32_64x32_nn", "tensor_tf32_128x64_nn", "tensor_tf32_128x256_nn", "tensor_tf32_128x256_nn"}},
+		{variant.BF16, false, "nn", [4]string{"tensor_bf16_64x32_nn", "tensor_bf16_128x64_nn", "tensor_bf16_128x256_nn", "tensor_bf16_128x256_nn"}},
+		{variant.TF32, true, "nn", [4]string{"tensor_tf32_64x32_nn", "bulk_tf32_64x128_nn", "bulk_tf32_256x128_nn", "bulk_tf32_256x128_nn"}},
+		{variant.TF32, true, "tn", [4]string{"tensor_tf32_64x32_tn", "bulk_tf32_128x64_tt", "bulk_tf32_128x256_tt", "bulk_tf32_128x256_tt"}},
+		{variant.TF32, true, "nt", [4]string{"tensor_tf32_64x32_nt", "bulk_tf32_128x64_nt", "bulk_tf32_128x256_nt", "bulk_tf32_128x256_nt"}},
+		{variant.TF32, true, "tt", [4]string{"tensor_tf32_64x32_tt", "bulk_tf32_128x64_tt", "bulk_tf32_128x256_tt", "bulk_tf32_128x256_tt"}},
 	} {
-		for i, size := range []int64{512, 1024, 4096} {
-			p := ofKinds[kind]
+		for i, size := range []int64{512, 1024, 2048, 4096} {
+			p := ofKinds[x.kind]
 			p.M, p.N, p.K, p.Batch = size, size, size, 1
-			l, err := choose(p, aligned, h200)
+			p.TransposeA, p.TransposeB = x.transposed[0] == 't', x.transposed[1] == 't'
+			l, err := choose(p, aligned, processor{multiprocessors: 132, capability: 90, bulk: x.bulk})
 			require.NoError(t, err)
-			assert.Equal(t, want[i], l.variant)
+			assert.Equal(t, x.want[i], l.variant)
 			assert.Equal(t, 1, l.parts)
 		}
 	}
@@ -119,11 +128,12 @@ func TestTilesOfALayer(t *testing.T) {
 		{2048, 2048, 2048, "128x256", 1},
 		{8192, 8192, 8192, "128x256", 1},
 		{8192, 2304, 768, "128x192", 1},
+		{8192, 3072, 768, "128x256", 1},
 		{8192, 768, 768, "128x192", 1},
 		{8192, 768, 3072, "128x192", 1},
 		{2304, 768, 8192, "128x128", 1},
 		{3072, 768, 8192, "128x192", 1},
-		{768, 768, 8192, "128x128", 3},
+		{768, 768, 8192, "128x192", 5},
 		{8, 768, 768, "64x32", 3},
 	} {
 		p, _, err := gemm.Problem{In: gemm.BFloat16, Out: gemm.BFloat16, M: x.m, N: x.n, K: x.k}.Check()

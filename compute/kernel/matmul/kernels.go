@@ -111,6 +111,9 @@ func kernelsOf(l launch, converts bool) [3]used {
 	if converts {
 		all[2] = used{vectorOf(gemm.Float32), "narrow"}
 	}
+	if l.turnedBytes > 0 {
+		all[2] = used{vectorOf(gemm.Float32), "turn"}
+	}
 	return all
 }
 

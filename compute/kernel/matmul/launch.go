@@ -14,6 +14,12 @@ func (k *kernels) launch(c *cuda.Context, p Problem, e gemm.Extent, o Operands, 
 	if err != nil {
 		return err
 	}
+	if l.turnedBytes > 0 {
+		if p, e, o, err = k.turn(c, p, o, l, work); err != nil {
+			return err
+		}
+		work = from(work, l.turnedBytes)
+	}
 	g := cuda.Geometry{
 		Grid:        cuda.Dim3{X: uint32(l.blocks), Y: uint32(l.parts), Z: uint32(p.Batch)}, //nolint:gosec // checked
 		Block:       cuda.Dim3{X: uint32(l.threads), Y: 1, Z: 1},                            //nolint:gosec // of a variant

@@ -311,7 +311,7 @@ func (m *Multiplier) multiply(c *cuda.Context, p Problem, e gemm.Extent, o Opera
 		if err := m.kernels.prepare(l, path.Converted, false); err != nil {
 			return path, err
 		}
-		workBytes += l.workBytes
+		workBytes += l.workBytes + l.turnedBytes
 	}
 	var work cuda.Range
 	if workBytes > 0 {

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-vram/vram"
+	"github.com/go-vram/vram/compute/kernel/matmul/internal/variant"
 	"github.com/go-vram/vram/cuda"
 	"github.com/go-vram/vram/cuda/gemm"
 	"github.com/go-vram/vram/cudadrv"
@@ -133,11 +134,11 @@ func TestBulkLimits(t *testing.T) {
 	d := processor{132, 90, true}
 	p, _, err := gemm.Problem{In: gemm.BFloat16, M: 128, N: 128, K: 128}.Check()
 	require.NoError(t, err)
-	assert.True(t, d.bulks(p, aligned))
-	assert.False(t, d.bulks(p, alignment{b: true}))
-	assert.False(t, d.bulks(p, alignment{a: true}))
-	assert.False(t, processor{132, 90, false}.bulks(p, aligned))
-	assert.False(t, processor{132, 100, true}.bulks(p, aligned))
+	assert.True(t, d.bulks(variant.BF16, p, aligned))
+	assert.False(t, d.bulks(variant.BF16, p, alignment{b: true}))
+	assert.False(t, d.bulks(variant.BF16, p, alignment{a: true}))
+	assert.False(t, processor{132, 90, false}.bulks(variant.BF16, p, aligned))
+	assert.False(t, processor{132, 100, true}.bulks(variant.BF16, p, aligned))
 	const far = cudadrv.MaxTensorStrideBytes / 2
 	for _, x := range []struct {
 		change func(p *Problem, elements int64)
@@ -151,15 +152,62 @@ func TestBulkLimits(t *testing.T) {
 		for _, more := range []int64{-1, 0} {
 			q := p
 			x.change(&q, far/x.each+more)
-			assert.Equal(t, more < 0, d.bulks(q, aligned), "%v", q)
+			assert.Equal(t, more < 0, d.bulks(variant.BF16, q, aligned), "%v", q)
 		}
 	}
 	p.Batch = 1 << 31 / 2 / maxParts // two tiles
 	p.M = 256
-	assert.False(t, d.bulks(p, aligned))
+	assert.False(t, d.bulks(variant.BF16, p, aligned))
 	p.M = 128
 	p.Batch = 1<<31/2/maxParts - 1
-	assert.True(t, d.bulks(p, aligned))
+	assert.True(t, d.bulks(variant.BF16, p, aligned))
+	for transposed := range 4 {
+		p, _, err := gemm.Problem{M: 128, N: 128, K: 128, TransposeA: transposed&1 != 0, TransposeB: transposed&2 != 0}.Check()
+		require.NoError(t, err)
+		assert.Equal(t, transposed != 1, d.bulks(variant.TF32, p, aligned), "%v", p)
+		p.StrideA = far / 2 // elements of twice the size
+		assert.False(t, d.bulks(variant.TF32, p, aligned), "%v", p)
+		p.StrideA--
+		assert.Equal(t, transposed != 1, d.bulks(variant.TF32, p, aligned), "%v", p)
+	}
+}
+
+// Of a product of two operands across the summed direction the smaller one is transposed first, each matrix of a batch that has its own.
+func TestTheOperandThatIsTransposedFirst(t *testing.T) {
+	for _, x := range []struct {
+		m, n, k, batch         int64
+		shared                 bool // by the batch
+		a, b                   bool // transposed in the inner problem
+		ld, stride, wantsBytes int64
+	}{
+		{64, 64, 64, 1, false, true, true, 64, 0, 64 * 64 * 4},
+		{65, 64, 63, 1, false, true, true, 64, 0, 64 * 64 * 4},
+		{64, 65, 61, 1, false, false, false, 64, 0, 64 * 64 * 4},
+		{3, 5, 7, 1, false, false, false, 8, 0, 256},
+		{5, 3, 7, 3, false, true, true, 8, 24, 512},
+		{5, 3, 7, 3, true, true, true, 8, 0, 256},
+	} {
+		p := gemm.Problem{M: x.m, N: x.n, K: x.k, Batch: x.batch, TransposeA: true, Precision: gemm.TF32}
+		p.StrideA, p.StrideB, p.StrideC = x.m*x.k, x.n*x.k, x.m*x.n
+		if x.shared {
+			p.StrideB = 0
+		}
+		p, _, err := p.Check()
+		require.NoError(t, err)
+		inner, bytes := turned(p)
+		assert.Equal(t, x.wantsBytes, bytes, "%v", p)
+		assert.Equal(t, [2]bool{x.a, x.b}, [2]bool{inner.TransposeA, inner.TransposeB}, "%v", p)
+		ld, stride := inner.LDB, inner.StrideB
+		if !inner.TransposeA {
+			ld, stride = inner.LDA, inner.StrideA
+		}
+		assert.Equal(t, x.ld, ld, "%v", p)
+		if x.batch > 1 {
+			assert.Equal(t, x.stride, stride, "%v", p)
+		}
+		_, _, err = inner.Check()
+		require.NoError(t, err)
+	}
 }
 
 // The kernels of a product are its own, one that adds parts, and one that rounds.
@@ -169,6 +217,9 @@ func TestKernelsOfProducts(t *testing.T) {
 	assert.Equal(t, [3]used{{"v", "k"}, {}, {"vector_f32", "narrow"}}, kernelsOf(l, true))
 	l.parts = 2
 	assert.Equal(t, [3]used{{"v", "k"}, {"vector_f32", "sum_f32"}}, kernelsOf(l, false))
+	l.turnedBytes = 1
+	assert.Equal(t, [3]used{{"v", "k"}, {"vector_f32", "sum_f32"}, {"vector_f32", "turn"}}, kernelsOf(l, false))
+	l.turnedBytes = 0
 	l.variant = "plain_f64_64x64"
 	assert.Equal(t, [3]used{{"plain_f64_64x64", "k"}, {"vector_f64", "sum_f64"}}, kernelsOf(l, false))
 	l.variant = "vector_f64"

@@ -28,7 +28,7 @@ func TestAWarmProductAllocatesNothing(t *testing.T) {
 	}
 	for name, p := range map[string]gemm.Problem{
 		"fp32": {M: 64, N: 64, K: 64}, "several parts": {M: 64, N: 64, K: 1 << 14, Precision: gemm.TF32}, "one row": {M: 1, N: 64, K: 64},
-		"rounded": {M: 64, N: 64, K: 64, Precision: gemm.RoundedBF16}, "3xTF32": {M: 500, N: 500, K: 64, Precision: gemm.TF32x3},
+		"rounded": {M: 64, N: 64, K: 64, Precision: gemm.RoundedBF16}, "transposed first": {M: 128, N: 64, K: 64, Precision: gemm.TF32, TransposeA: true}, "3xTF32": {M: 500, N: 500, K: 64, Precision: gemm.TF32x3},
 	} {
 		o := gemm.Operands{A: buffers[0], B: buffers[1], C: buffers[2], Alpha: 1}
 		multiply := func() {

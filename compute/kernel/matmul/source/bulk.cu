@@ -1,23 +1,31 @@
-// Products of 16-bit numbers by warpgroups, for compute capability 9.0 alone: the copy engine brings tiles of both operands to a ring of stages in shared
+// Products by warpgroups, of 16-bit numbers and of fp32 by TF32, for compute capability 9.0 alone: the copy engine brings tiles of both operands to a ring of stages in shared
 // memory, where warpgroups multiply them.
 //
 // One thread of the last warps, the producer, waits until a stage is empty and begins its copies, whose bytes a barrier of the stage counts. Consumers,
 // warpgroups, wait for the bytes, multiply, and arrive at the other barrier of the stage. A block computes one tile after the other; the copies of a tile
 // begin while the sums of the last one are stored. Numbers beyond an operand's edge arrive as 0.
 //
+// Instructions take operands of fp32 from shared memory only where they lie along the summed direction. A left one that lies across it goes through
+// registers. A right one does not: either the product is crossed, so that the result's transpose is computed of B's and A's, or B is transposed before.
+//
+// Copies round fp32 to TF32.
+//
 // Macros: NAME; TILE_M, TILE_N; STAGES; CHUNK: columns of sums that go through shared memory at once; AHEAD: 1 where products of two steps are on their
-// way; MOVES: 1 where the producers give registers to the consumers; KIND: BFLOAT16 or FLOAT16; TA and TB: 1 where A and B are stored transposed.
+// way, or, of an operand in registers, where that of the next step is read meanwhile; MOVES: 1 where the producers give registers to the consumers; KIND:
+// BFLOAT16, FLOAT16 or FLOAT32; TA and TB: 1 where A and B are stored transposed; CROSSED: 1 where A and B, and the sides of the
+// result, have changed places.
 #include "bulk.h"
 
 namespace {
 
 enum {
-    TILE_K = 64, CONSUMERS = 2, THREADS = CONSUMERS * 128 + (MOVES ? 128 : 32), STRIP = 8,
+    ROW_BYTES = 128, LINE = ROW_BYTES / (KIND == FLOAT32 ? 4 : 2), TILE_K = LINE, STEPS = ROW_BYTES / 32,  // steps: instructions for TILE_K
+    CONSUMERS = 2, THREADS = CONSUMERS * 128 + (MOVES ? 128 : 32), STRIP = 8,
     ROWS = TILE_M / CONSUMERS,  // of a consumer
     PRODUCTS = ROWS / 64,
-    ROW_BYTES = 2 * TILE_K,
     A_BYTES = TILE_M * ROW_BYTES, STAGE_BYTES = (TILE_M + TILE_N) * ROW_BYTES,
-    BOX_BYTES = 64 * ROW_BYTES,  // of 64 rows, or of 64 of the summed direction
+    BOX_BYTES = TILE_K * ROW_BYTES,  // of LINE rows or columns of an operand that lies across
+    LEFT_IN_REGISTERS = KIND == FLOAT32 && TA,
     WARP_WORDS = 16 * CHUNK,  // of sums, which go through shared memory
     EARLY = TILE_N <= 192,    // sums leave registers for what is computed before them: else it is computed again
     BARRIER_BYTES = 256,
@@ -75,14 +83,14 @@ DEVICE void produce(const tiles &all, u64 map_a, u64 map_b, u32 batch_a, u32 bat
             barrier_wait(emptied(barriers, stage), parity_of(total) ^ 1);
             barrier_expect(full, STAGE_BYTES);
             if (TA) {
-                UNROLL for (int i = 0; i < TILE_M / 64; i++) bulk_copy(a + i * BOX_BYTES, map_a, t.row + 64 * i, k, za, full);
+                UNROLL for (int i = 0; i < TILE_M / LINE; i++) bulk_copy(a + i * BOX_BYTES, map_a, t.row + LINE * i, k, za, full);
             } else {
                 bulk_copy(a, map_a, k, t.row, za, full);
             }
             if (TB) {
                 bulk_copy(b, map_b, k, t.column, zb, full);
             } else {
-                UNROLL for (int i = 0; i < TILE_N / 64; i++) bulk_copy(b + i * BOX_BYTES, map_b, t.column + 64 * i, k, zb, full);
+                UNROLL for (int i = 0; i < TILE_N / LINE; i++) bulk_copy(b + i * BOX_BYTES, map_b, t.column + LINE * i, k, zb, full);
             }
         }
     }
@@ -95,6 +103,18 @@ DEVICE void leave(u32 barriers, u32 step) {
     if (thread_again() % 32 == 0) barrier_arrive(emptied(barriers, stage_of(step)));
 }
 
+// multiply begins the products of instruction j of a stage. Both operands are in shared memory.
+DEVICE void multiply(sums &sum, u32 a, u32 b, int j, bool adds) {
+    const bool across_b = KIND != FLOAT32 && !TB, across_a = KIND != FLOAT32 && TA;
+    const u64 right = across_b ? group_matrix_at(b + j * 16 * ROW_BYTES, BOX_BYTES) : group_matrix_at(b + j * 32, 16);
+    UNROLL for (int i = 0; i < PRODUCTS; i++) {
+        const u32 at = a + i * 64 * ROW_BYTES;
+        const u64 left = across_a ? group_matrix_at(at + j * 16 * ROW_BYTES, BOX_BYTES) : group_matrix_at(at + j * 32, 16);
+        if (KIND == FLOAT32) group_multiply_8(sum[i], left, right, adds);
+        else group_multiply_16<KIND, TA, !TB>(sum[i], left, right, adds);
+    }
+}
+
 // consume adds up the products of steps, of which the first one is number total of the block.
 DEVICE void consume(sums &sum, u32 total, int steps, int first_row, u32 stages, u32 barriers) {
     NO_UNROLL for (int step = 0; step < steps; step++, total++) {
@@ -102,13 +122,7 @@ DEVICE void consume(sums &sum, u32 total, int steps, int first_row, u32 stages, 
         const u32 a = stages + stage * STAGE_BYTES + first_row * ROW_BYTES, b = stages + stage * STAGE_BYTES + A_BYTES;
         barrier_wait(filled(barriers, stage), parity_of(total));
         group_fence();
-        UNROLL for (int j = 0; j < TILE_K / 16; j++) {
-            const u64 right = TB ? group_matrix_at(b + j * 32, 16) : group_matrix_at(b + j * 16 * ROW_BYTES, BOX_BYTES);
-            UNROLL for (int i = 0; i < PRODUCTS; i++) {
-                const u64 left = TA ? group_matrix_at(a + i * BOX_BYTES + j * 16 * ROW_BYTES, BOX_BYTES) : group_matrix_at(a + i * BOX_BYTES + j * 32, 16);
-                group_multiply_16<KIND, TA, !TB>(sum[i], left, right, step > 0 || j > 0);
-            }
-        }
+        UNROLL for (int j = 0; j < STEPS; j++) multiply(sum, a, b, j, step > 0 || j > 0);
         group_commit();
         if (AHEAD) {
             group_wait<1>();
@@ -121,6 +135,74 @@ DEVICE void consume(sums &sum, u32 total, int steps, int first_row, u32 stages, 
     if (AHEAD) {
         group_wait<0>();
         if (steps > 0) leave(barriers, total - 1);
+    }
+}
+
+// A warp has 16 slots for rows. Where the left operand lies across, a line of a stage has 32 rows, of which two warps have eight of each half, and a lane has pairs of
+// neighbours: no two of the lanes that read at once, with four numbers of the summed direction, meet in a bank.
+DEVICE int slot_of(int lane, int high) {
+    if (!LEFT_IN_REGISTERS) return lane / 4 + 8 * high;
+    const int group = lane / 4;
+    return group % 2 * 8 + group / 4 * 4 + group / 2 % 2 * 2 + high;
+}
+// Where the row of a slot is, from the warp's first one on.
+DEVICE int row_of(int slot) { return LEFT_IN_REGISTERS ? slot + slot / 8 * 8 : slot; }
+// The warp's first row of 64.
+DEVICE int first_of(int warp) { return LEFT_IN_REGISTERS ? warp / 2 * 32 + warp % 2 * 8 : warp * 16; }
+
+// fragments are what a lane has of the left operand of a stage: four numbers for each instruction.
+struct fragments {
+    u32 x[PRODUCTS][STEPS][4];
+
+    MEMBER void read(const char *a, int warp, int lane) {
+        const int row = warp % 2 * 8 + row_of(slot_of(lane, 0)), k = lane % 4;
+        a += warp / 2 * BOX_BYTES + k * ROW_BYTES + row % 4 * 4;
+        UNROLL for (int i = 0; i < PRODUCTS; i++) {
+            UNROLL for (int j = 0; j < STEPS; j++) {
+                UNROLL for (int half = 0; half < 2; half++) {
+                    const pair two = *(const pair *)(a + i * 2 * BOX_BYTES + (8 * j + 4 * half) * ROW_BYTES + (row / 4 ^ (k + 4 * half)) * 16);
+                    x[i][j][2 * half] = two.x[0];
+                    x[i][j][2 * half + 1] = two.x[1];
+                }
+            }
+        }
+    }
+    MEMBER void multiply(sums &sum, u32 b, bool adds) const {
+        group_fence();
+        UNROLL for (int j = 0; j < STEPS; j++) {
+            UNROLL for (int i = 0; i < PRODUCTS; i++) group_multiply_8(sum[i], x[i][j], group_matrix_at(b + j * 32, 16), adds || j > 0);
+        }
+        group_commit();
+    }
+};
+
+// consume_registers is consume with the left operand in registers.
+DEVICE void consume_registers(sums &sum, u32 total, int steps, int first_row, u32 stages, u32 barriers) {
+    const u32 thread = thread_again();
+    const int warp = thread / 32 % 4, lane = thread % 32;
+    const char *a = group_memory() + first_row * ROW_BYTES;
+    fragments x[2];
+    if (AHEAD && steps > 0) {
+        barrier_wait(filled(barriers, stage_of(total)), parity_of(total));
+        x[0].read(a + stage_of(total) * STAGE_BYTES, warp, lane);
+    }
+    NO_UNROLL for (int step = 0; step < steps; step += 2) {
+        UNROLL for (int odd = 0; odd < 2; odd++, total++) {
+            if (step + odd >= steps) break;
+            const u32 b = stages + stage_of(total) * STAGE_BYTES + A_BYTES;
+            if (!AHEAD) {
+                barrier_wait(filled(barriers, stage_of(total)), parity_of(total));
+                x[odd].read(a + stage_of(total) * STAGE_BYTES, warp, lane);
+            }
+            x[odd].multiply(sum, b, step + odd > 0);
+            if (AHEAD && step + odd + 1 < steps) {
+                barrier_wait(filled(barriers, stage_of(total + 1)), parity_of(total + 1));
+                x[1 - odd].read(a + stage_of(total + 1) * STAGE_BYTES, warp, lane);
+            }
+            group_wait<0>();
+            warp_barrier();  // all lanes have read their part of the left operand
+            leave(barriers, total);
+        }
     }
 }
 
@@ -272,15 +354,16 @@ DEVICE bool narrows(const result &r) {
     u64 at = (u64)r.c | (r.ldc | r.stride_c) * 2;
     if (r.flags & (KEEP | GELU_GRADIENT)) at |= (u64)r.aux | (r.ldaux | r.stride_aux) * 2;
     if (r.flags & ADD_BIAS) at |= (u64)r.bias << 2;
-    return r.type == KIND && at % 16 == 0;
+    return KIND != FLOAT32 && r.type == KIND && at % 16 == 0;
 }
 
 // store_plain stores 16 rows of a warp, times a factor and with old numbers times another one, as fp32: four lanes have the 32 bytes that the memory takes at
 // once. Old numbers are loaded before the first is used.
-DEVICE void store_plain(float *to, i64 ld, float factor, float beta, const float (&sum)[TILE_N / 2], u32 rows, int lane) {
-    to += lane / 4 * ld + lane % 4 * 2;
-    UNROLL for (int high = 0; high < 2; high++, to += 8 * ld) {
-        if (lane / 4 + 8 * high >= rows) return;
+DEVICE void store_plain(float *all, i64 ld, float factor, float beta, const float (&sum)[TILE_N / 2], u32 rows, int lane) {
+    UNROLL for (int high = 0; high < 2; high++) {
+        const int row = row_of(slot_of(lane, high));
+        if (row >= rows) return;
+        float *to = all + row * ld + lane % 4 * 2;
         if (beta == 0) {
             UNROLL for (int j = 0; j < TILE_N / 8; j++) {
                 const int at = 4 * j + 2 * high;
@@ -329,21 +412,88 @@ DEVICE void store_sums(const result &r, float (&sum)[TILE_N / 2], u32 *own, u32 
             UNROLL for (int j = 0; j < CHUNK / 8; j++) {
                 UNROLL for (int high = 0; high < 2; high++) {
                     const int at = c * CHUNK / 2 + 4 * j + 2 * high;
-                    store_pair(own + word_of(lane / 4 + 8 * high, 8 * j + lane % 4 * 2), sum[at], sum[at + 1]);
+                    store_pair(own + word_of(slot_of(lane, high), 8 * j + lane % 4 * 2), sum[at], sum[at + 1]);
                 }
             }
         }
         warp_barrier();
         const u32 j = column + chunk * CHUNK + across;
-        const u32 rows = all.m > row + line ? all.m - row - line : 0;
+        const u32 rows = all.m - row;
         if (quads && j + 3 < all.n) {
-            i64 at = batch * r.stride_c + (row + line) * r.ldc + j, aux = batch * r.stride_aux + (row + line) * r.ldaux + j;
-            UNROLL_2 for (int i = 0; i < 16; i += AT_ONCE, at += AT_ONCE * r.ldc, aux += AT_ONCE * r.ldaux) {
-                if (i < rows) finish_four(r, *(const quad *)(own + word_of(line + i, across)), at, aux, j);
+            const i64 at = batch * r.stride_c + row * r.ldc + j, aux = batch * r.stride_aux + row * r.ldaux + j;
+            UNROLL_2 for (int i = 0; i < 16; i += AT_ONCE) {
+                const int down = row_of(line + i);
+                if (down < rows) finish_four(r, *(const quad *)(own + word_of(line + i, across)), at + down * r.ldc, aux + down * r.ldaux, j);
             }
         } else {
             NO_UNROLL for (int i = 0; i < 16; i += AT_ONCE) {
-                if (i < rows) store_four(r, (const float *)(own + word_of(line + i, across)), row + line + i, j, all.m, all.n, batch, all.batches, part);
+                const int down = row_of(line + i);
+                if (down < rows) store_four(r, (const float *)(own + word_of(line + i, across)), row + down, j, all.m, all.n, batch, all.batches, part);
+            }
+        }
+        warp_barrier();
+    }
+}
+
+// The sums of a crossed product are those of the result's transpose: what has one side of the result here has the other one there.
+
+// store_crossed_plain is store_plain for them: a lane has two neighbours of a row of the result.
+DEVICE void store_crossed_plain(float *to, i64 ld, float factor, float beta, const float (&sum)[TILE_N / 2], u32 columns, int lane) {
+    to += row_of(slot_of(lane, 0)) + lane % 4 * 2 * ld;
+    UNROLL for (int e = 0; e < 2; e++, to += ld) {
+        enum { AT_ONCE = TILE_N / 16 };
+        UNROLL for (int first = 0; first < TILE_N / 8; first += AT_ONCE) {
+            pair old[AT_ONCE];
+            UNROLL for (int j = 0; j < AT_ONCE; j++) {
+                old[j] = pair{{0, 0}};
+                if (beta != 0 && 8 * (first + j) + lane % 4 * 2 + e < columns) old[j] = *(const pair *)(to + 8 * (first + j) * ld);
+            }
+            UNROLL for (int j = 0; j < AT_ONCE; j++) {
+                const int at = 4 * (first + j) + e;
+                if (8 * (first + j) + lane % 4 * 2 + e >= columns) continue;
+                store_pair((u32 *)(to + 8 * (first + j) * ld), fused(beta, float_of(old[j].x[0]), sum[at] * factor),
+                           fused(beta, float_of(old[j].x[1]), sum[at + 2] * factor));
+            }
+        }
+    }
+}
+
+// Where the sums of a column of a crossed product are in the warp's shared memory: 16 of them, with parts of four in another order.
+DEVICE int crossed_word_of(int slot, int column) { return column * 16 + (slot / 4 ^ column / 2 % 4) * 4 + slot % 4; }
+
+DEVICE void store_crossed(const result &r, float (&sum)[TILE_N / 2], u32 *own, u32 row, u32 column, const tiles &all, u32 batch, u32 part, int lane) {
+    if (row >= all.m || column >= all.n) return;
+    const bool partial = r.flags & PARTIAL, within = row + row_of(15) < all.m;
+    if (within && partial && all.m % 2 == 0) {
+        const i64 place = (((i64)part * all.batches + batch) * all.n + column) * all.m + row;
+        store_crossed_plain((float *)r.work + place, all.m, 1, 0, sum, all.n - column, lane);
+        return;
+    }
+    if (within && !partial && factors(r)) {
+        store_crossed_plain((float *)r.c + batch * r.stride_c + (i64)column * r.ldc + row, r.ldc, (float)r.alpha, (float)r.beta, sum, all.n - column, lane);
+        return;
+    }
+    const bool quads = !partial && wide(r);
+    const u32 j = row + row_of(lane % 4 * 4);
+    NO_UNROLL for (int chunk = 0; chunk < TILE_N / CHUNK; chunk++) {
+        UNROLL for (int c = 0; c < TILE_N / CHUNK; c++) {
+            if (c != chunk) continue;
+            UNROLL for (int j = 0; j < CHUNK / 8; j++) {
+                UNROLL for (int e = 0; e < 2; e++) {
+                    const int at = c * CHUNK / 2 + 4 * j + e;
+                    store_pair(own + crossed_word_of(slot_of(lane, 0), 8 * j + lane % 4 * 2 + e), sum[at], sum[at + 2]);
+                }
+            }
+        }
+        warp_barrier();
+        NO_UNROLL for (int i = lane / 4; i < CHUNK; i += 8) {
+            const u32 down = column + chunk * CHUNK + i;
+            if (down >= all.n) continue;
+            const u32 *from = own + crossed_word_of(lane % 4 * 4, i);
+            if (quads && j + 3 < all.m) {
+                finish_four(r, *(const quad *)from, batch * r.stride_c + down * r.ldc + j, batch * r.stride_aux + down * r.ldaux + j, j);
+            } else {
+                store_four(r, (const float *)from, down, j, all.n, all.m, batch, all.batches, part);
             }
         }
         warp_barrier();
@@ -384,15 +534,19 @@ KERNEL BOUNDS2(THREADS, 1) void NAME(tensor_map map_a, tensor_map map_b, const v
             sums sum;
             UNROLL for (int i = 0; i < PRODUCTS; i++)
                 UNROLL for (int j = 0; j < TILE_N / 2; j++) sum[i][j] = 0;
-            consume(sum, total, t.steps, thread_again() / 128 * ROWS, stages, barriers);
+            if (LEFT_IN_REGISTERS) consume_registers(sum, total, t.steps, thread_again() / 128 * ROWS, stages, barriers);
+            else consume(sum, total, t.steps, thread_again() / 128 * ROWS, stages, barriers);
             total += t.steps;
             const tiles all(again(m), again(n), k, part_k, parts, batches);
             if (!EARLY) t = tile(all, again(number));
             const u32 thread = thread_again(), warp = thread / 32;
             const result r = RESULT;
             u32 *own = (u32 *)(group_memory() + STAGES * STAGE_BYTES + BARRIER_BYTES) + warp * WARP_WORDS;
-            UNROLL for (int i = 0; i < PRODUCTS; i++)
-                store_sums(r, sum[i], own, t.row + warp / 4 * ROWS + i * 64 + warp % 4 * 16, t.column, all, t.batch, t.part, thread % 32);
+            UNROLL for (int i = 0; i < PRODUCTS; i++) {
+                const u32 row = t.row + warp / 4 * ROWS + i * 64 + first_of(warp % 4);
+                if (CROSSED) store_crossed(r, sum[i], own, row, t.column, all, t.batch, t.part, thread % 32);
+                else store_sums(r, sum[i], own, row, t.column, all, t.batch, t.part, thread % 32);
+            }
         }
     }
 }

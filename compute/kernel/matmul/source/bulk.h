@@ -106,11 +106,38 @@ template <int KIND_OF, int ACROSS_A, int ACROSS_B> DEVICE void group_multiply_16
     if (KIND_OF == 1) GROUP_MULTIPLY_16("f16", "64", 32, S32, PLACES_32, "32", "33", "34", "35", "36");
     else GROUP_MULTIPLY_16("bf16", "64", 32, S32, PLACES_32, "32", "33", "34", "35", "36");
 }
+// The same for TF32: of 8 numbers each. The left one is in shared memory, or in registers: four numbers of 16 rows for each warp.
+#define GROUP_MULTIPLY_8(columns, sums, places, a, b, p) \
+    asm volatile("{\n.reg .pred p;\nsetp.ne.u32 p, %" p ", 0;\n" \
+                 "wgmma.mma_async.sync.aligned.m64n" columns "k8.f32.tf32.tf32 {" places "}, %" a ", %" b ", p, 1, 1;\n}" \
+                 : sums() : "l"(left), "l"(right), "r"((u32)adds) : "memory")
+#define GROUP_MULTIPLY_REGISTERS(columns, sums, places, a, b, c, d, e, p) \
+    asm volatile("{\n.reg .pred p;\nsetp.ne.u32 p, %" p ", 0;\n" \
+                 "wgmma.mma_async.sync.aligned.m64n" columns "k8.f32.tf32.tf32 {" places "}, {%" a ", %" b ", %" c ", %" d "}, %" e ", p, 1, 1;\n}" \
+                 : sums() : "r"(left[0]), "r"(left[1]), "r"(left[2]), "r"(left[3]), "l"(right), "r"((u32)adds) : "memory")
+DEVICE void group_multiply_8(float (&d)[128], u64 left, u64 right, bool adds) { GROUP_MULTIPLY_8("256", S128, PLACES_128, "128", "129", "130"); }
+DEVICE void group_multiply_8(float (&d)[96], u64 left, u64 right, bool adds) { GROUP_MULTIPLY_8("192", S96, PLACES_96, "96", "97", "98"); }
+DEVICE void group_multiply_8(float (&d)[64], u64 left, u64 right, bool adds) { GROUP_MULTIPLY_8("128", S64, PLACES_64, "64", "65", "66"); }
+DEVICE void group_multiply_8(float (&d)[32], u64 left, u64 right, bool adds) { GROUP_MULTIPLY_8("64", S32, PLACES_32, "32", "33", "34"); }
+DEVICE void group_multiply_8(float (&d)[128], const u32 (&left)[4], u64 right, bool adds) {
+    GROUP_MULTIPLY_REGISTERS("256", S128, PLACES_128, "128", "129", "130", "131", "132", "133");
+}
+DEVICE void group_multiply_8(float (&d)[96], const u32 (&left)[4], u64 right, bool adds) {
+    GROUP_MULTIPLY_REGISTERS("192", S96, PLACES_96, "96", "97", "98", "99", "100", "101");
+}
+DEVICE void group_multiply_8(float (&d)[64], const u32 (&left)[4], u64 right, bool adds) {
+    GROUP_MULTIPLY_REGISTERS("128", S64, PLACES_64, "64", "65", "66", "67", "68", "69");
+}
+DEVICE void group_multiply_8(float (&d)[32], const u32 (&left)[4], u64 right, bool adds) {
+    GROUP_MULTIPLY_REGISTERS("64", S32, PLACES_32, "32", "33", "34", "35", "36", "37");
+}
 #undef S128
 #undef S96
 #undef S64
 #undef S32
 #undef SUMS_64
 #undef GROUP_MULTIPLY_16
+#undef GROUP_MULTIPLY_8
+#undef GROUP_MULTIPLY_REGISTERS
 #undef SUMS_8
 #undef SUMS_32

@@ -128,4 +128,31 @@ KERNEL BOUNDS(256) void narrow(const float *from, u16 *to, u32 rows, u32 columns
         to[at / columns * ld_to + at % columns] = type == FLOAT16 ? to_f16(v) : to_bf16(v);
     }
 }
+
+// The transpose of a matrix, by tiles: a warp reads and writes neighbours.
+KERNEL BOUNDS(256) void turn(const float *from, float *to, u32 rows, u32 columns, i64 ld, i64 ld_to, i64 stride, i64 stride_to) {
+    enum { SIDE = 64, HALVES = SIDE / 32 };
+    SHARED float tile[SIDE][SIDE + 1];
+    const u32 across = (columns + SIDE - 1) / SIDE, all = (rows + SIDE - 1) / SIDE * across;
+    const u32 lane = thread_x() % 32, warp = thread_x() / 32;
+    from += block_z() * stride;
+    to += block_z() * stride_to;
+    NO_UNROLL for (u32 number = block_x(); number < all; number += grid_x()) {
+        const u32 row = number / across * SIDE, column = number % across * SIDE;
+        UNROLL for (int i = 0; i < SIDE; i += WARPS) {
+            UNROLL for (int half = 0; half < HALVES; half++) {
+                const u32 r = row + warp + i, c = column + lane + 32 * half;
+                if (r < rows && c < columns) tile[warp + i][lane + 32 * half] = from[r * ld + c];
+            }
+        }
+        barrier();
+        UNROLL for (int i = 0; i < SIDE; i += WARPS) {
+            UNROLL for (int half = 0; half < HALVES; half++) {
+                const u32 c = column + warp + i, r = row + lane + 32 * half;
+                if (r < rows && c < columns) to[c * ld_to + r] = tile[lane + 32 * half][warp + i];
+            }
+        }
+        barrier();
+    }
+}
 #endif

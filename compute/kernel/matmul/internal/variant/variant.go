@@ -26,6 +26,7 @@ type Variant struct {
 	Capability          int  // 80 is 8.0
 	Only                bool // not for later ones
 	Bulk                bool // its operands are described by tensor maps, and its blocks compute one tile after the other
+	Crossed             bool // it computes the result's transpose, of B's and A's
 }
 
 // The kinds of products by the matrix units, as the sources number them.
@@ -63,7 +64,7 @@ func All() []Variant {
 		plain("f32", "float", 64, 64, 8, 4, 4),
 		plain("f32", "float", SmallTile.M, SmallTile.N, 4, 4, 8),
 		plain("f64", "double", 64, 64, 4, 4, 2),
-		vector("f32", "float", "float", 0, "sum_f32", "narrow"),
+		vector("f32", "float", "float", 0, "sum_f32", "narrow", "turn"),
 		vector("f16", "u16", "float", 1),
 		vector("bf16", "u16", "float", 2),
 		vector("f64", "double", "double", 3, "sum_f64"),
@@ -77,10 +78,11 @@ func All() []Variant {
 			}
 		}
 	}
-	for kind := BF16; kind <= F16; kind++ {
+	for _, kind := range []int{TF32, BF16, F16} {
 		for transposed := range 4 {
-			for _, t := range BulkTiles() {
-				all = append(all, bulk(kind, t, transposed&1 != 0, transposed&2 != 0))
+			a, b := transposed&1 != 0, transposed&2 != 0
+			for _, t := range BulkTiles(kind, a, b) {
+				all = append(all, bulk(kind, t, a, b))
 			}
 		}
 	}
@@ -124,35 +126,55 @@ func Tiles(kind int) []Tile {
 	}
 }
 
-// BulkTile is a size of tiles of products of 16 bits by warpgroups.
+// BulkTile is a size of tiles of products by warpgroups and bulk copies.
 type BulkTile struct {
 	Tile
 
-	moves bool // producers give registers to consumers
-	ahead bool // products of two steps are on their way
+	moves   bool // producers give registers to consumers
+	ahead   bool // products of two steps are on their way, or an operand is read ahead
+	crossed bool // the result's transpose is computed
 }
 
-// BulkTiles are the tiles of products of 16 bits by warpgroups, the largest first: the fastest of some thirty, for squares of
-// 1024 to 8192 and the products of a transformer's layers on an H100.
-func BulkTiles() []BulkTile {
-	return []BulkTile{
-		{Tile: Tile{M: 128, N: 256, k: 64, stages: 4}, moves: true},
-		{Tile: Tile{M: 128, N: 192, k: 64, stages: 4}, moves: true},
-		{Tile: Tile{M: 128, N: 128, k: 64, stages: 6}, moves: true},
-		{Tile: Tile{M: 128, N: 64, k: 64, stages: 8}, ahead: true},
+// BulkTiles are the tiles of a kind of products by warpgroups and bulk copies, the largest first: the fastest of some thirty, for
+// squares of 1024 to 8192, and of 16 bits for the products of a transformer's layers, too. There are none of fp32 of operands that
+// both lie across the summed direction.
+func BulkTiles(kind int, transposeA, transposeB bool) []BulkTile {
+	var all []BulkTile
+	switch kind {
+	case TF32:
+		all = []BulkTile{
+			{Tile: Tile{M: 128, N: 256, k: 32, stages: 4}, moves: true},
+			{Tile: Tile{M: 128, N: 192, k: 32, stages: 4}, moves: true, ahead: true},
+			{Tile: Tile{M: 128, N: 128, k: 32, stages: 6}, moves: true},
+			{Tile: Tile{M: 128, N: 64, k: 32, stages: 8}, moves: true, ahead: true},
+		}
+	case Three:
+		return nil
+	default:
+		return []BulkTile{
+			{Tile: Tile{M: 128, N: 256, k: 64, stages: 4}, moves: true},
+			{Tile: Tile{M: 128, N: 192, k: 64, stages: 4}, moves: true},
+			{Tile: Tile{M: 128, N: 128, k: 64, stages: 6}, moves: true},
+			{Tile: Tile{M: 128, N: 64, k: 64, stages: 8}, ahead: true},
+		}
 	}
+	switch {
+	case transposeA && !transposeB:
+		return nil
+	case !transposeA && !transposeB: // an instruction takes the right operand along the summed direction alone
+		for i, t := range all {
+			all[i].M, all[i].N, all[i].crossed = t.N, t.M, true
+		}
+	}
+	return all
 }
 
-// The rows and columns of the boxes that bulk copies bring, of an operand whose rows, or columns, are contiguous in the summed
-// direction, and of others.
-const (
-	BulkStep   = 64 // of the summed direction
-	BulkAcross = 64
-)
+// BulkRowBytes is the length of the rows of boxes that bulk copies bring. Of the summed direction a step has as many elements.
+const BulkRowBytes = 128
 
-// BulkName is the name of the variant of products of 16 bits by warpgroups, for compute capability 9.0 alone.
-func BulkName(kind int, t Tile, transposeA, transposeB bool) string {
-	name := []string{BF16: "bf16", F16: "f16"}[kind]
+// BulkName is the name of the variant of products by bulk copies, for compute capability 9.0 alone.
+func BulkName(kind int, t BulkTile, transposeA, transposeB bool) string {
+	name := []string{TF32: "tf32", BF16: "bf16", F16: "f16"}[kind]
 	return fmt.Sprintf("bulk_%s_%dx%d_%s%s", name, t.M, t.N, letter(transposeA), letter(transposeB))
 }
 
@@ -257,14 +279,18 @@ func group(transposeA, transposeB bool) Variant {
 
 func bulk(kind int, t BulkTile, transposeA, transposeB bool) Variant {
 	const consumers, chunk, barrierBytes = 256, 64, 256 // as bulk.cu has them
+	rows, columns, acrossA, alongB := t.M, t.N, transposeA, transposeB
+	if t.crossed {
+		rows, columns, acrossA, alongB = t.N, t.M, !transposeB, !transposeA
+	}
 	v := Variant{
-		Name: BulkName(kind, t.Tile, transposeA, transposeB), Source: "bulk.cu", Capability: 90, Only: true, Bulk: true,
+		Name: BulkName(kind, t, transposeA, transposeB), Source: "bulk.cu", Capability: 90, Only: true, Bulk: true, Crossed: t.crossed,
 		TileM: t.M, TileN: t.N, TileK: t.k, Threads: consumers + 32, //nolint:mnd // a warp
-		SharedBytes: t.stages*(t.M+t.N)*t.k*2 + barrierBytes + consumers/2*chunk*4, //nolint:mnd // bytes of elements, rows of a thread, bytes of sums
+		SharedBytes: t.stages*(t.M+t.N)*BulkRowBytes + barrierBytes + consumers/2*chunk*4, //nolint:mnd // rows of a thread, bytes of sums
 		Defines: []string{
-			"KIND=" + []string{BF16: "BFLOAT16", F16: "FLOAT16"}[kind], define("TILE_M", t.M), define("TILE_N", t.N), define("STAGES", t.stages),
+			"KIND=" + []string{TF32: "FLOAT32", BF16: "BFLOAT16", F16: "FLOAT16"}[kind], define("TILE_M", rows), define("TILE_N", columns), define("STAGES", t.stages),
 			define("MOVES", number(t.moves)), define("AHEAD", number(t.ahead)), define("CHUNK", chunk),
-			define("TA", number(transposeA)), define("TB", number(transposeB)),
+			define("TA", number(acrossA)), define("TB", number(alongB)), define("CROSSED", number(t.crossed)),
 		},
 	}
 	if t.moves {
