@@ -14,6 +14,9 @@ func (k *kernels) bulkArguments(args []cuda.Arg, p Problem, e gemm.Extent, o Ope
 	rowsB, columnsB := shapeB(p)
 	a := operandMap(p.In, o.A, rowsA, columnsA, p.LDA, p.StrideA, p.Batch, !p.TransposeA, t.TileM)
 	b := operandMap(p.In, o.B, rowsB, columnsB, p.LDB, p.StrideB, p.Batch, p.TransposeB, t.TileN)
+	if p.Precision == gemm.TF32x3 {
+		a.Type, b.Type = cudadrv.TensorFloat32, cudadrv.TensorFloat32
+	}
 	if t.Crossed {
 		a, b, p.M, p.N, o.A, o.B, e.A, e.B = b, a, p.N, p.M, o.B, o.A, e.B, e.A
 	}

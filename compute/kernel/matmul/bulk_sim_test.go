@@ -39,13 +39,15 @@ func TestProductsThatBulkCopiesDoNotTake(t *testing.T) {
 	assert.Contains(t, r.multiply(random, p, 1, 0, 1, matmul.Own).Kernel, "tensor_bf16", "operands that begin elsewhere")
 	p.LDB = 65
 	assert.Contains(t, r.multiply(random, p, 1, 0, 0, matmul.Own).Kernel, "tensor_bf16", "rows at no multiples of 16 bytes")
-	p = gemm.Problem{M: 128, N: 128, K: 64, Precision: gemm.TF32}
-	assert.Equal(t, "bulk_tf32_128x128_nn", r.multiply(random, p, 1, 0, 0, matmul.Own).Kernel)
-	assert.Contains(t, r.multiply(random, p, 1, 0, 1, matmul.Own).Kernel, "tensor_tf32", "operands that begin elsewhere")
-	p.LDB = 129
-	assert.Contains(t, r.multiply(random, p, 1, 0, 0, matmul.Own).Kernel, "tensor_tf32", "rows at no multiples of 16 bytes")
-	p.TransposeA, p.K = true, 512 // which pays
-	assert.Equal(t, "bulk_tf32_128x128_tt", r.multiply(random, p, 1, 0, 0, matmul.Own).Kernel, "B is transposed first")
-	p.LDA = 129
-	assert.Contains(t, r.multiply(random, p, 1, 0, 0, matmul.Own).Kernel, "tensor_tf32", "A is not")
+	for precision, name := range map[gemm.Precision]string{gemm.TF32: "tf32", gemm.TF32x3: "three"} {
+		p = gemm.Problem{M: 128, N: 128, K: 64, Precision: precision}
+		assert.Equal(t, "bulk_"+name+"_128x128_nn", r.multiply(random, p, 1, 0, 0, matmul.Own).Kernel)
+		assert.Contains(t, r.multiply(random, p, 1, 0, 1, matmul.Own).Kernel, "tensor_"+name, "operands that begin elsewhere")
+		p.LDB = 129
+		assert.Contains(t, r.multiply(random, p, 1, 0, 0, matmul.Own).Kernel, "tensor_"+name, "rows at no multiples of 16 bytes")
+		p.TransposeA, p.K = true, 512 // which pays
+		assert.Equal(t, "bulk_"+name+"_128x128_tt", r.multiply(random, p, 1, 0, 0, matmul.Own).Kernel, "B is transposed first")
+		p.LDA = 129
+		assert.Contains(t, r.multiply(random, p, 1, 0, 0, matmul.Own).Kernel, "tensor_"+name, "A is not")
+	}
 }

@@ -32,7 +32,7 @@ var bulkProducts = []struct {
 	{"128x128", 120, 128, 64, func(p *gemm.Problem) { p.Bias = true }},
 }
 
-// bulkSingles are the same of TF32. A crossed product has the sides of both changed.
+// bulkSingles are the same of fp32; tiles of 192 and 256 columns are of TF32 alone. A crossed product has the sides of both changed.
 var bulkSingles = []struct {
 	tile    string
 	m, n, k int64
@@ -74,13 +74,16 @@ func testBulk(t *testing.T, r *rig) {
 		}
 	}
 	for n, x := range bulkSingles {
-		for i, kernel := range []string{"tf32_%s_nn", "tf32_%s_nt", "tf32_%s_tt"} {
-			p := gemm.Problem{Precision: gemm.TF32, M: x.m, N: x.n, K: x.k, TransposeA: i == 2, TransposeB: i > 0}
-			if testing.Short() && i != n%3 {
+		for i, kernel := range []string{"tf32_%s_nn", "tf32_%s_nt", "tf32_%s_tt", "three_%s_nn", "three_%s_nt", "three_%s_tt"} {
+			p := gemm.Problem{Precision: gemm.TF32, M: x.m, N: x.n, K: x.k, TransposeA: i%3 == 2, TransposeB: i%3 > 0}
+			if i >= 3 {
+				p.Precision = gemm.TF32x3
+			}
+			if p.Precision == gemm.TF32x3 && x.n > 128 || testing.Short() && i != n%6 {
 				continue
 			}
 			tile := x.tile
-			if i == 0 { // crossed
+			if i%3 == 0 { // crossed
 				p.M, p.N = p.N, p.M
 				tile = strings.TrimPrefix(tile, "128x") + "x128"
 			}
@@ -89,12 +92,15 @@ func testBulk(t *testing.T, r *rig) {
 			assert.Equal(t, "bulk_"+fmt.Sprintf(kernel, tile), path.Kernel)
 		}
 	}
-	for i, kernel := range []string{"bulk_tf32_128x128_tt", "bulk_tf32_128x128_nn"} { // one operand is transposed first
+	for i, kernel := range []string{"tf32_128x128_tt", "tf32_128x128_nn", "three_128x128_tt", "three_128x128_nn"} { // one operand is transposed first
 		p := gemm.Problem{Precision: gemm.TF32, M: 136, N: 124, K: 526, TransposeA: true, Batch: 2, StrideA: 136 * 526}
-		if i == 1 {
+		if i >= 2 {
+			p.Precision = gemm.TF32x3
+		}
+		if i%2 == 1 {
 			p.M, p.N, p.StrideA, p.StrideB = p.N, p.M, 0, p.StrideA
 		}
-		path := r.multiply(random, p, 1.5, float64(i), 0, matmul.Own)
-		assert.Equal(t, kernel, path.Kernel)
+		path := r.multiply(random, p, 1.5, float64(i%2), 0, matmul.Own)
+		assert.Equal(t, "bulk_"+kernel, path.Kernel)
 	}
 }

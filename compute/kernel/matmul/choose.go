@@ -80,9 +80,6 @@ var microseconds = map[int][]float64{ //nolint:gochecknoglobals // a constant ta
 	variant.F16:   {315, 567, 722, 1066},
 }
 
-// groupMicroseconds is the same for 3xTF32 by warpgroups.
-const groupMicroseconds = 1750
-
 const (
 	// tabledSize is the size of the squares of the table above, and tabledProcessors the number of multiprocessors there.
 	tabledSize, tabledProcessors = 4096, 132
@@ -94,9 +91,10 @@ const (
 // variant.BulkRowBytes of the summed direction, and of a tile without its steps. Those of 16 bits were measured on an H100, for
 // squares and the products of a transformer's layers, the others on an H200, for squares.
 var bulkMicroseconds = map[int][]struct{ step, tile float64 }{ //nolint:gochecknoglobals // a constant table
-	variant.TF32: {{0.7, 2.6}, {0.57, 1.5}, {0.41, 1}, {0.31, 0.6}},
-	variant.BF16: {{0.6, 3.2}, {0.5, 1.9}, {0.4, 1.1}, {0.33, 0.6}},
-	variant.F16:  {{0.6, 3.2}, {0.5, 1.9}, {0.4, 1.1}, {0.33, 0.6}},
+	variant.TF32:  {{0.7, 2.6}, {0.57, 1.5}, {0.41, 1}, {0.31, 0.6}},
+	variant.Three: {{1.1, 1.5}, {0.75, 1}},
+	variant.BF16:  {{0.6, 3.2}, {0.5, 1.9}, {0.4, 1.1}, {0.33, 0.6}},
+	variant.F16:   {{0.6, 3.2}, {0.5, 1.9}, {0.4, 1.1}, {0.33, 0.6}},
 }
 
 const (
@@ -142,17 +140,7 @@ func (d processor) tileOf(kind int, p Problem, a alignment) (name string, blocks
 			consider(variant.BulkName(kind, t, p.TransposeA, p.TransposeB), t.Tile, float64(variant.BulkRowBytes/p.In.Bytes()), of.step, of.tile)
 		}
 	}
-	if kind == variant.Three && d.groups(p, a) {
-		tabled(variant.GroupName(p.TransposeA, p.TransposeB), variant.GroupTile, groupMicroseconds)
-	}
 	return name, blocks, least
-}
-
-// groups reports whether warpgroups can compute the product: their instructions exist on one compute capability, and their
-// kernels handle few edges.
-func (d processor) groups(p Problem, a alignment) bool {
-	const side = 4 // adjacent elements are read four at a time
-	return d.capability == 90 && a.a && a.b && p.K%variant.GroupStep == 0 && (!p.TransposeA || p.M%side == 0) && (p.TransposeB || p.N%side == 0)
 }
 
 // bulks reports whether warpgroups can compute the product with bulk copies: tensor maps describe the operands, and the tiles,

@@ -95,13 +95,14 @@ func TestTilesOfSquares(t *testing.T) {
 		transposed string
 		want       [4]string // of 512, 1024, 2048 and 4096
 	}{
-		{variant.Three, false, "nn", [4]string{"tensor_three_64x32_nn", "group_three_128x64_nn", "group_three_128x64_nn", "group_three_128x64_nn"}},
+		{variant.Three, false, "nn", [4]string{"tensor_three_64x32_nn", "tensor_three_128x64_nn", "tensor_three_128x128_nn", "tensor_three_128x128_nn"}},
 		{variant.TF32, false, "nn", [4]string{"tensor_tf32_64x32_nn", "tensor_tf32_128x64_nn", "tensor_tf32_128x256_nn", "tensor_tf32_128x256_nn"}},
 		{variant.BF16, false, "nn", [4]string{"tensor_bf16_64x32_nn", "tensor_bf16_128x64_nn", "tensor_bf16_128x256_nn", "tensor_bf16_128x256_nn"}},
 		{variant.TF32, true, "nn", [4]string{"tensor_tf32_64x32_nn", "bulk_tf32_64x128_nn", "bulk_tf32_256x128_nn", "bulk_tf32_256x128_nn"}},
 		{variant.TF32, true, "tn", [4]string{"tensor_tf32_64x32_tn", "bulk_tf32_128x64_tt", "bulk_tf32_128x256_tt", "bulk_tf32_128x256_tt"}},
 		{variant.TF32, true, "nt", [4]string{"tensor_tf32_64x32_nt", "bulk_tf32_128x64_nt", "bulk_tf32_128x256_nt", "bulk_tf32_128x256_nt"}},
 		{variant.TF32, true, "tt", [4]string{"tensor_tf32_64x32_tt", "bulk_tf32_128x64_tt", "bulk_tf32_128x256_tt", "bulk_tf32_128x256_tt"}},
+		{variant.Three, true, "nn", [4]string{"tensor_three_64x32_nn", "bulk_three_64x128_nn", "bulk_three_128x128_nn", "bulk_three_128x128_nn"}},
 	} {
 		for i, size := range []int64{512, 1024, 2048, 4096} {
 			p := ofKinds[x.kind]

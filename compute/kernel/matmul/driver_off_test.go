@@ -160,13 +160,3 @@ func TestOlderDevices(t *testing.T) {
 		r.free(x)
 	}
 }
-
-// groupRig is a device of one multiprocessor, whose tiles are large, with shapes for its warpgroups.
-func groupRig(tb testing.TB) (*rig, []groupShape) {
-	tb.Helper()
-	return newRigOn(tb, driverOf(tb, 1)), groupShapes
-}
-
-var groupShapes = []groupShape{
-	{252, 64, 32, 1}, {124, 60, 160, 2}, {128, 128, 64, 1}, {128, 188, 256, 1}, {252, 252, 96, 1},
-}

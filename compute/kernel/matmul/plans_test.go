@@ -164,11 +164,14 @@ func TestBulkLimits(t *testing.T) {
 	for transposed := range 4 {
 		p, _, err := gemm.Problem{M: 128, N: 128, K: 128, TransposeA: transposed&1 != 0, TransposeB: transposed&2 != 0}.Check()
 		require.NoError(t, err)
-		assert.Equal(t, transposed != 1, d.bulks(variant.TF32, p, aligned), "%v", p)
-		p.StrideA = far / 2 // elements of twice the size
-		assert.False(t, d.bulks(variant.TF32, p, aligned), "%v", p)
-		p.StrideA--
-		assert.Equal(t, transposed != 1, d.bulks(variant.TF32, p, aligned), "%v", p)
+		for _, kind := range []int{variant.TF32, variant.Three} {
+			assert.Equal(t, transposed != 1, d.bulks(kind, p, aligned), "%v", p)
+			p.StrideA = far / 2 // elements of twice the size
+			assert.False(t, d.bulks(kind, p, aligned), "%v", p)
+			p.StrideA--
+			assert.Equal(t, transposed != 1, d.bulks(kind, p, aligned), "%v", p)
+			p.StrideA = 128 * 128
+		}
 	}
 }
 

@@ -42,13 +42,6 @@ func TestAWarmProductAllocatesNothing(t *testing.T) {
 	require.NoError(t, r.c.Synchronize(context.Background()))
 }
 
-// The interpreter finds no missing fence, wait or barrier, and no race, in products by warpgroups.
-func TestWarpgroupsOnTheInterpreter(t *testing.T) {
-	r := newRigOn(t, sim.New(sim.Config{Bytes: true, Executor: ptxrun.New(ptxrun.Config{})}))
-	matmul.SetMultiprocessors(r.m, 1)
-	testGroups(t, r, groupShapes)
-}
-
 // Sums of fewer stages than are fetched ahead read nothing that was not written: the interpreter looks.
 func TestShortSums(t *testing.T) {
 	r := newRigOn(t, sim.New(sim.Config{Bytes: true, Executor: ptxrun.New(ptxrun.Config{})}))

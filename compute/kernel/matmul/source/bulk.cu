@@ -8,11 +8,13 @@
 // Instructions take operands of fp32 from shared memory only where they lie along the summed direction. A left one that lies across it goes through
 // registers. A right one does not: either the product is crossed, so that the result's transpose is computed of B's and A's, or B is transposed before.
 //
-// Copies round fp32 to TF32.
+// Copies round fp32 to TF32. For 3xTF32 they do not: a number is the sum of what the units read of it, its first 10 bits of fraction, and a rest. The
+// product of the rests is left out. The left operand goes through registers. Three warps, the dividers, write the rests of the right one behind it. The
+// units cut what they add where they align it, so that the sums of a step are added to the others by fp32's rules.
 //
 // Macros: NAME; TILE_M, TILE_N; STAGES; CHUNK: columns of sums that go through shared memory at once; AHEAD: 1 where products of two steps are on their
 // way, or, of an operand in registers, where that of the next step is read meanwhile; MOVES: 1 where the producers give registers to the consumers; KIND:
-// BFLOAT16, FLOAT16 or FLOAT32; TA and TB: 1 where A and B are stored transposed; CROSSED: 1 where A and B, and the sides of the
+// BFLOAT16, FLOAT16 or FLOAT32; THREE: 1 for 3xTF32; TA and TB: 1 where A and B are stored transposed; CROSSED: 1 where A and B, and the sides of the
 // result, have changed places.
 #include "bulk.h"
 
@@ -23,17 +25,21 @@ enum {
     CONSUMERS = 2, THREADS = CONSUMERS * 128 + (MOVES ? 128 : 32), STRIP = 8,
     ROWS = TILE_M / CONSUMERS,  // of a consumer
     PRODUCTS = ROWS / 64,
-    A_BYTES = TILE_M * ROW_BYTES, STAGE_BYTES = (TILE_M + TILE_N) * ROW_BYTES,
+    A_BYTES = TILE_M * ROW_BYTES, B_BYTES = TILE_N * ROW_BYTES, COPIED_BYTES = A_BYTES + B_BYTES,
+    STAGE_BYTES = COPIED_BYTES + (THREE ? B_BYTES : 0),  // with the rests of the right operand
     BOX_BYTES = TILE_K * ROW_BYTES,  // of LINE rows or columns of an operand that lies across
-    LEFT_IN_REGISTERS = KIND == FLOAT32 && TA,
+    SPREAD = KIND == FLOAT32 && TA,  // the rows of a warp are no neighbours
+    LEFT_IN_REGISTERS = SPREAD || THREE,
+    DIVIDERS = 96,  // the last threads
     WARP_WORDS = 16 * CHUNK,  // of sums, which go through shared memory
     EARLY = TILE_N <= 192,    // sums leave registers for what is computed before them: else it is computed again
     BARRIER_BYTES = 256,
 };
 
-// The barriers of the stages: first those of bytes, then those of consumers.
+// The barriers of the stages: first those of bytes, then those of consumers, then those of dividers.
 DEVICE u32 filled(u32 barriers, int stage) { return barriers + stage * 8; }
 DEVICE u32 emptied(u32 barriers, int stage) { return barriers + (STAGES + stage) * 8; }
+DEVICE u32 divided(u32 barriers, int stage) { return barriers + (2 * STAGES + stage) * 8; }
 
 struct tiles {
     u32 m, n, k, part_k, parts, batches;
@@ -81,7 +87,7 @@ DEVICE void produce(const tiles &all, u64 map_a, u64 map_b, u32 batch_a, u32 bat
             const int stage = stage_of(total);
             const u32 full = filled(barriers, stage), a = stages + stage * STAGE_BYTES, b = a + A_BYTES;
             barrier_wait(emptied(barriers, stage), parity_of(total) ^ 1);
-            barrier_expect(full, STAGE_BYTES);
+            barrier_expect(full, COPIED_BYTES);
             if (TA) {
                 UNROLL for (int i = 0; i < TILE_M / LINE; i++) bulk_copy(a + i * BOX_BYTES, map_a, t.row + LINE * i, k, za, full);
             } else {
@@ -138,23 +144,62 @@ DEVICE void consume(sums &sum, u32 total, int steps, int first_row, u32 stages, 
     }
 }
 
-// A warp has 16 slots for rows. Where the left operand lies across, a line of a stage has 32 rows, of which two warps have eight of each half, and a lane has pairs of
+// A warp has 16 slots for rows. Where they are spread, a line of a stage has 32 rows, of which two warps have eight of each half, and a lane has pairs of
 // neighbours: no two of the lanes that read at once, with four numbers of the summed direction, meet in a bank.
 DEVICE int slot_of(int lane, int high) {
-    if (!LEFT_IN_REGISTERS) return lane / 4 + 8 * high;
+    if (!SPREAD) return lane / 4 + 8 * high;
     const int group = lane / 4;
     return group % 2 * 8 + group / 4 * 4 + group / 2 % 2 * 2 + high;
 }
 // Where the row of a slot is, from the warp's first one on.
-DEVICE int row_of(int slot) { return LEFT_IN_REGISTERS ? slot + slot / 8 * 8 : slot; }
+DEVICE int row_of(int slot) { return SPREAD ? slot + slot / 8 * 8 : slot; }
 // The warp's first row of 64.
-DEVICE int first_of(int warp) { return LEFT_IN_REGISTERS ? warp / 2 * 32 + warp % 2 * 8 : warp * 16; }
+DEVICE int first_of(int warp) { return SPREAD ? warp / 2 * 32 + warp % 2 * 8 : warp * 16; }
+
+// What the units lack of a number. They read the first 10 bits of its fraction.
+DEVICE u32 rest_of(u32 all) { return bits_of(rounded(float_of(all) - float_of(all & 0xffffe000))); }
+
+DEVICE void divide_four(quad *four) {
+    quad q = *four;
+    UNROLL for (int e = 0; e < 4; e++) q.x[e] = rest_of(q.x[e]);
+    four[B_BYTES / 16] = q;
+}
+
+// divide writes the rests of the right operand of all steps.
+DEVICE void divide(const tiles &all, u32 barriers, int thread) {
+    u32 total = 0;
+    for (u32 number = block_x(); number < all.count(); number += grid_x()) {
+        const tile t(all, number);
+        NO_UNROLL for (u32 step = 0; step < t.steps; step++, total++) {
+            const int stage = stage_of(total);
+            quad *b = (quad *)(group_memory() + stage * STAGE_BYTES + A_BYTES) + thread;
+            barrier_wait(filled(barriers, stage), parity_of(total));
+            enum { ROUNDS = B_BYTES / 16 / DIVIDERS, LEFT = B_BYTES / 16 % DIVIDERS };
+            UNROLL_4 for (int i = 0; i < ROUNDS; i++) divide_four(b + i * DIVIDERS);
+            if (thread < LEFT) divide_four(b + ROUNDS * DIVIDERS);
+            shared_fence();
+            warp_barrier();
+            if (thread % 32 == 0) barrier_arrive(divided(barriers, stage));
+        }
+    }
+}
 
 // fragments are what a lane has of the left operand of a stage: four numbers for each instruction.
 struct fragments {
     u32 x[PRODUCTS][STEPS][4];
 
     MEMBER void read(const char *a, int warp, int lane) {
+        if (SPREAD) read_across(a, warp, lane);
+        else read_along(a, warp * 16 + lane / 4, lane);
+    }
+    MEMBER void read_along(const char *a, int row, int lane) {
+        a += row * ROW_BYTES + lane % 4 * 4;
+        UNROLL for (int i = 0; i < PRODUCTS; i++) {
+            UNROLL for (int e = 0; e < STEPS * 4; e++)
+                x[i][e / 4][e % 4] = *(const u32 *)(a + (i * 64 + e % 2 * 8) * ROW_BYTES + (e / 2 ^ row % 8) * 16);
+        }
+    }
+    MEMBER void read_across(const char *a, int warp, int lane) {
         const int row = warp % 2 * 8 + row_of(slot_of(lane, 0)), k = lane % 4;
         a += warp / 2 * BOX_BYTES + k * ROW_BYTES + row % 4 * 4;
         UNROLL for (int i = 0; i < PRODUCTS; i++) {
@@ -173,6 +218,23 @@ struct fragments {
             UNROLL for (int i = 0; i < PRODUCTS; i++) group_multiply_8(sum[i], x[i][j], group_matrix_at(b + j * 32, 16), adds || j > 0);
         }
         group_commit();
+    }
+    // multiply_three leaves the products of one stage, with the rests but for their own product.
+    MEMBER void multiply_three(sums &sum, const fragments &rest, u32 b) const {
+        group_fence();
+        UNROLL for (int j = 0; j < STEPS; j++) {
+            UNROLL for (int i = 0; i < PRODUCTS; i++) {
+                const u64 big = group_matrix_at(b + j * 32, 16);
+                group_multiply_8(sum[i], rest.x[i][j], big, j > 0);
+                group_multiply_8(sum[i], x[i][j], group_matrix_at(b + B_BYTES + j * 32, 16), true);
+                group_multiply_8(sum[i], x[i][j], big, true);
+            }
+        }
+        group_commit();
+    }
+    MEMBER void rests(const fragments &of) {
+        UNROLL for (int i = 0; i < PRODUCTS; i++)
+            UNROLL for (int e = 0; e < STEPS * 4; e++) x[i][e / 4][e % 4] = rest_of(of.x[i][e / 4][e % 4]);
     }
 };
 
@@ -194,7 +256,15 @@ DEVICE void consume_registers(sums &sum, u32 total, int steps, int first_row, u3
                 barrier_wait(filled(barriers, stage_of(total)), parity_of(total));
                 x[odd].read(a + stage_of(total) * STAGE_BYTES, warp, lane);
             }
-            x[odd].multiply(sum, b, step + odd > 0);
+            sums few;
+            if (THREE) {
+                fragments rest;
+                rest.rests(x[odd]);
+                barrier_wait(divided(barriers, stage_of(total)), parity_of(total));
+                x[odd].multiply_three(few, rest, b);
+            } else {
+                x[odd].multiply(sum, b, step + odd > 0);
+            }
             if (AHEAD && step + odd + 1 < steps) {
                 barrier_wait(filled(barriers, stage_of(total + 1)), parity_of(total + 1));
                 x[1 - odd].read(a + stage_of(total + 1) * STAGE_BYTES, warp, lane);
@@ -202,6 +272,9 @@ DEVICE void consume_registers(sums &sum, u32 total, int steps, int first_row, u3
             group_wait<0>();
             warp_barrier();  // all lanes have read their part of the left operand
             leave(barriers, total);
+            if (!THREE) continue;
+            UNROLL for (int i = 0; i < PRODUCTS; i++)
+                UNROLL for (int j = 0; j < TILE_N / 2; j++) sum[i][j] += few[i][j];
         }
     }
 }
@@ -510,6 +583,7 @@ KERNEL BOUNDS2(THREADS, 1) void NAME(tensor_map map_a, tensor_map map_b, const v
         UNROLL for (int i = 0; i < STAGES; i++) {
             barrier_init(filled(barriers, i), 1);
             barrier_init(emptied(barriers, i), CONSUMERS * 4);
+            if (THREE) barrier_init(divided(barriers, i), DIVIDERS / 32);
         }
         shared_fence();
     }
@@ -521,6 +595,7 @@ KERNEL BOUNDS2(THREADS, 1) void NAME(tensor_map map_a, tensor_map map_b, const v
             const tiles all(m, n, k, part_k, parts, batches);
             produce(all, PARAMETER_ADDRESS(NAME, 0), PARAMETER_ADDRESS(NAME, 1), batch_a, batch_b, stages, barriers);
         }
+        if (THREE && thread_x() >= THREADS - DIVIDERS) divide(tiles(m, n, k, part_k, parts, batches), barriers, thread_x() - (THREADS - DIVIDERS));
     } else {
         if (MOVES) registers_up<232>();
         u32 total = 0;

@@ -52,7 +52,8 @@ DEVICE u32 narrow_pair(u32 type, float low, float high) {
     else asm("cvt.rn.bf16x2.f32 %0, %2, %1;" : "=r"(r) : "f"(low), "f"(high));
     return r;
 }
-// group_matrix with the bytes between parts of 64 rows or columns, where these lie side by side.
+// The descriptor of a matrix in shared memory: rows of 128 bytes, eight of which are 1,024 bytes, and begin at a multiple of them. The number of a chunk
+// of 16 bytes is xored with the row's, modulo 8. leading: the bytes between parts of as many rows or columns, where these lie side by side, as a line has.
 DEVICE u64 group_matrix_at(u32 at, u32 leading) { return (u64)(64u | 1u << 30) << 32 | (u64)(leading >> 4) << 16 | at >> 4; }
 #define SUMS_8(x, i) "+f"(x[i]), "+f"(x[i + 1]), "+f"(x[i + 2]), "+f"(x[i + 3]), "+f"(x[i + 4]), "+f"(x[i + 5]), "+f"(x[i + 6]), "+f"(x[i + 7])
 #define SUMS_32(x, i) SUMS_8(x, i), SUMS_8(x, i + 8), SUMS_8(x, i + 16), SUMS_8(x, i + 24)

@@ -85,24 +85,6 @@ DEVICE void shared_fence() { asm volatile("fence.proxy.async.shared::cta;" ::: "
 DEVICE void group_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 DEVICE void group_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
 template <int N> DEVICE void group_wait() { asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(N) : "memory"); }
-// The descriptor of a matrix in shared memory: rows of 128 bytes, eight of which are 1,024 bytes, and begin at a multiple of them. The number of a chunk
-// of 16 bytes is xored with the row's, modulo 8.
-DEVICE u64 group_matrix(const void *p) { return (u64)(64u | 1u << 30) << 32 | 1u << 16 | shared_address(p) >> 4; }
-// Begins to add the product of 64 rows of 8 numbers of TF32, of which each warp has 16 as in multiply_tf32, and 8 numbers each of as many rows of B as
-// twice the count of sums. Or the product alone. The sums are there after a wait.
-#define SUMS_8(x, i) "+f"(x[i]), "+f"(x[i + 1]), "+f"(x[i + 2]), "+f"(x[i + 3]), "+f"(x[i + 4]), "+f"(x[i + 5]), "+f"(x[i + 6]), "+f"(x[i + 7])
-#define SUMS_32(x, i) SUMS_8(x, i), SUMS_8(x, i + 8), SUMS_8(x, i + 16), SUMS_8(x, i + 24)
-DEVICE void group_multiply(float (&d)[32], const u32 (&a)[4], const u32 *b, bool adds) {
-    asm volatile("{\n.reg .pred p;\nsetp.ne.u32 p, %37, 0;\nwgmma.mma_async.sync.aligned.m64n64k8.f32.tf32.tf32 {"
-                 "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,"
-                 "%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31}, "
-                 "{%32,%33,%34,%35}, %36, p, 1, 1;\n}"
-                 : SUMS_32(d, 0)
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(group_matrix(b)), "r"((u32)adds) : "memory");
-}
-#undef SUMS_8
-#undef SUMS_32
-
 // The nearest number with 10 bits of fraction, ties away from zero.
 DEVICE u32 to_tf32(float v) {
     u32 r;

@@ -42,9 +42,8 @@ struct coroutine {
     ucontext_t first;
     bool begun, done;
     int barriers, meetings;  // how many it has come to
-    int numbered;            // how many of the barriers with a number
     brought with;
-    int came() const { return barriers + meetings + numbered; }
+    int came() const { return barriers + meetings; }
 };
 
 // Asynchronous copies of a thread, which are performed where it waits for them.
@@ -68,7 +67,6 @@ struct machine {
     unsigned count, now, grid[3], block[3];
     void (*body)(const void *);
     const void *params;
-    int arrived[16], opened[16];  // by number of a barrier: threads that have come, and how often all had
     alignas(1024) char dynamic[SHARED_BYTES];
 };
 static machine *m;
@@ -99,25 +97,12 @@ static inline void meet_warp() {
     meet(&coroutine::meetings, from, from + 32 < m->count ? from + 32 : m->count);
 }
 
-// come is a thread's arrival at a barrier with a number.
-static void come(int number, int threads, bool waits) {
-    const int before = m->opened[number];
-    self().numbered++;
-    if (++m->arrived[number] == threads) {
-        m->arrived[number] = 0;
-        m->opened[number]++;
-    }
-    while (waits && m->opened[number] == before) yield();
-}
-
 // run_block runs the threads round by round. It returns false where a round changes nothing: some wait for others that never come.
 static bool run_block() {
     for (unsigned i = 0; i < m->count; i++) {
         memset(&m->threads[i], 0, sizeof(coroutine));
         m->waiting[i].count = m->waiting[i].group = 0;
     }
-    memset(m->arrived, 0, sizeof m->arrived);
-    memset(m->opened, 0, sizeof m->opened);
     for (unsigned left = m->count;;) {
         int before = 0, after = 0;
         unsigned had = left;
@@ -174,10 +159,7 @@ DEVICE u32 block_z() { return emulated::m->grid[2]; }
 DEVICE u32 grid_x() { return emulated::grid_width; }
 DEVICE void barrier() { emulated::meet(&emulated::coroutine::barriers, 0, emulated::m->count); }
 DEVICE void warp_barrier() { emulated::meet_warp(); }
-template <int THREADS> DEVICE void barrier_of(int number) { emulated::come(number, THREADS, true); }
-template <int THREADS> DEVICE void arrive_at(int number) { emulated::come(number, THREADS, false); }
 DEVICE char *dynamic_memory() { return emulated::m->dynamic; }
-DEVICE char *group_memory() { return emulated::m->dynamic; }
 
 DEVICE void copy_later(void *to, const void *from, u32 width, u32 bytes) {
     emulated::copies &c = emulated::m->waiting[emulated::m->now];
@@ -266,28 +248,6 @@ DEVICE void multiply_bf16(float (&d)[4], const u32 (&a)[4], const u32 (&b)[2]) {
 }
 DEVICE void multiply_f16(float (&d)[4], const u32 (&a)[4], const u32 (&b)[2]) {
     multiply_warp(d, a, b, 16, [](u32 w, int high) { return from_f16((u16)(high ? w >> 16 : w)); });
-}
-// Instructions of a warpgroup act at once, each warp for itself, so that a missing fence or wait goes unseen here. The interpreter of PTX sees them.
-DEVICE void shared_fence() {}
-DEVICE void group_fence() {}
-DEVICE void group_commit() {}
-template <int N> DEVICE void group_wait() {}
-template <int N> DEVICE void group_multiply(float (&d)[N], const u32 (&a)[4], const u32 *b, bool adds) {
-    using namespace emulated;
-    memcpy(self().with.a, a, sizeof a);
-    meet_warp();
-    const int lane = m->now % 32;
-    for (int e = 0; e < N; e++) {
-        const int high = e / 2 % 2, column = e / 4 * 8 + lane % 4 * 2 + e % 2;
-        double sum = adds ? d[e] : 0;
-        for (int k = 0; k < 8; k++) {
-            const uintptr_t word = (uintptr_t)(b + column * 32 + k);
-            const u32 other = *(const u32 *)(word ^ (word / 128 % 8) * 16);
-            sum += (double)float_of(lane_of(lane / 4 * 4 + k % 4).a[high + k / 4 * 2] & 0xffffe000) * float_of(other & 0xffffe000);
-        }
-        d[e] = (float)sum;
-    }
-    meet_warp();
 }
 template <class T> static T sum_warp(T v) {
     using namespace emulated;

@@ -39,12 +39,12 @@ const (
 
 // MatrixUnits reports whether the variant multiplies by them.
 func (v Variant) MatrixUnits() bool {
-	return v.Source == "tensor.cu" || v.Source == "group.cu" || v.Bulk
+	return v.Source == "tensor.cu" || v.Bulk
 }
 
 // Files returns the files that variants are compiled from, with headers.
 func Files() []string {
-	return []string{"bulk.cu", "bulk.h", "device.h", "finish.h", "group.cu", "plain.cu", "staged.cu", "tensor.cu", "vector.cu"}
+	return []string{"bulk.cu", "bulk.h", "device.h", "finish.h", "plain.cu", "staged.cu", "tensor.cu", "vector.cu"}
 }
 
 // Sources returns the sources of all variants.
@@ -71,14 +71,14 @@ func All() []Variant {
 	}
 	for transposed := range 4 {
 		a, b := transposed&1 != 0, transposed&2 != 0
-		all = append(all, staged(a, b), group(a, b))
+		all = append(all, staged(a, b))
 		for kind := TF32; kind <= F16; kind++ {
 			for _, t := range Tiles(kind) {
 				all = append(all, tensor(kind, t, a, b))
 			}
 		}
 	}
-	for _, kind := range []int{TF32, BF16, F16} {
+	for _, kind := range []int{TF32, Three, BF16, F16} {
 		for transposed := range 4 {
 			a, b := transposed&1 != 0, transposed&2 != 0
 			for _, t := range BulkTiles(kind, a, b) {
@@ -149,7 +149,10 @@ func BulkTiles(kind int, transposeA, transposeB bool) []BulkTile {
 			{Tile: Tile{M: 128, N: 64, k: 32, stages: 8}, moves: true, ahead: true},
 		}
 	case Three:
-		return nil
+		all = []BulkTile{
+			{Tile: Tile{M: 128, N: 128, k: 32, stages: 4}, moves: true, ahead: true},
+			{Tile: Tile{M: 128, N: 64, k: 32, stages: 6}, moves: true, ahead: true},
+		}
 	default:
 		return []BulkTile{
 			{Tile: Tile{M: 128, N: 256, k: 64, stages: 4}, moves: true},
@@ -174,19 +177,8 @@ const BulkRowBytes = 128
 
 // BulkName is the name of the variant of products by bulk copies, for compute capability 9.0 alone.
 func BulkName(kind int, t BulkTile, transposeA, transposeB bool) string {
-	name := []string{TF32: "tf32", BF16: "bf16", F16: "f16"}[kind]
+	name := []string{TF32: "tf32", Three: "three", BF16: "bf16", F16: "f16"}[kind]
 	return fmt.Sprintf("bulk_%s_%dx%d_%s%s", name, t.M, t.N, letter(transposeA), letter(transposeB))
-}
-
-// GroupStep divides the summed dimension of a product by warpgroups.
-const GroupStep = 32
-
-// GroupTile is the tile of 3xTF32 by warpgroups.
-var GroupTile = Tile{M: 128, N: 64, k: GroupStep, stages: 3} //nolint:gochecknoglobals // a constant
-
-// GroupName is the name of the variant of 3xTF32 by warpgroups with those transpositions, for compute capability 9.0 alone.
-func GroupName(transposeA, transposeB bool) string {
-	return fmt.Sprintf("group_three_%dx%d_%s%s", GroupTile.M, GroupTile.N, letter(transposeA), letter(transposeB))
 }
 
 // StagedTile is the tile of products of fp32 where asynchronous copies are.
@@ -264,19 +256,6 @@ func staged(transposeA, transposeB bool) Variant {
 	return v
 }
 
-func group(transposeA, transposeB bool) Variant {
-	const threads, slots, wordBytes = 384, 3, 4 // as group.cu has them
-	t := GroupTile
-	v := Variant{
-		Name: GroupName(transposeA, transposeB), Source: "group.cu", Capability: 90, Only: true, TileM: t.M, TileN: t.N, TileK: t.k,
-		Threads: threads, SharedBytes: wordBytes * t.k * (t.stages*2*t.N + slots*t.M),
-		Defines: []string{define("TA", number(transposeA)), define("TB", number(transposeB))},
-	}
-	v.Defines = append(v.Defines, "NAME="+v.Name)
-	v.Kernels = []string{v.Name}
-	return v
-}
-
 func bulk(kind int, t BulkTile, transposeA, transposeB bool) Variant {
 	const consumers, chunk, barrierBytes = 256, 64, 256 // as bulk.cu has them
 	rows, columns, acrossA, alongB := t.M, t.N, transposeA, transposeB
@@ -288,10 +267,13 @@ func bulk(kind int, t BulkTile, transposeA, transposeB bool) Variant {
 		TileM: t.M, TileN: t.N, TileK: t.k, Threads: consumers + 32, //nolint:mnd // a warp
 		SharedBytes: t.stages*(t.M+t.N)*BulkRowBytes + barrierBytes + consumers/2*chunk*4, //nolint:mnd // rows of a thread, bytes of sums
 		Defines: []string{
-			"KIND=" + []string{TF32: "FLOAT32", BF16: "BFLOAT16", F16: "FLOAT16"}[kind], define("TILE_M", rows), define("TILE_N", columns), define("STAGES", t.stages),
+			"KIND=" + []string{TF32: "FLOAT32", Three: "FLOAT32", BF16: "BFLOAT16", F16: "FLOAT16"}[kind], define("TILE_M", rows), define("TILE_N", columns), define("STAGES", t.stages),
 			define("MOVES", number(t.moves)), define("AHEAD", number(t.ahead)), define("CHUNK", chunk),
-			define("TA", number(acrossA)), define("TB", number(alongB)), define("CROSSED", number(t.crossed)),
+			define("TA", number(acrossA)), define("TB", number(alongB)), define("CROSSED", number(t.crossed)), define("THREE", number(kind == Three)),
 		},
+	}
+	if kind == Three {
+		v.SharedBytes += t.stages * columns * BulkRowBytes
 	}
 	if t.moves {
 		v.Threads = consumers + 128 //nolint:mnd // a warpgroup
