@@ -32,7 +32,7 @@ func (k *kernels) bulkArguments(args []cuda.Arg, p Problem, e gemm.Extent, o Ope
 		size(min(a.Dims[2]-1, 1)), size(min(b.Dims[2]-1, 1))), nil
 }
 
-// tensorTypes are those of operands. Copies of fp32 round it.
+// tensorTypes are the types of operands. Copies of fp32 round it.
 var tensorTypes = [...]cudadrv.TensorType{ //nolint:gochecknoglobals // a constant table
 	gemm.Float32: cudadrv.TensorTFloat32, gemm.Float16: cudadrv.TensorFloat16, gemm.BFloat16: cudadrv.TensorBFloat16,
 }

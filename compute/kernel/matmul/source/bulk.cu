@@ -9,11 +9,11 @@
 // registers. A right one does not: either the product is crossed, so that the result's transpose is computed of B's and A's, or B is transposed before.
 //
 // Copies round fp32 to TF32. For 3xTF32 they do not: a number is the sum of what the units read of it, its first 10 bits of fraction, and a rest. The
-// product of the rests is left out. The left operand goes through registers. Three warps, the dividers, write the rests of the right one behind it. The
+// product of the rests is left out. The left operand goes through registers. Three warps, the dividers, write the rests of the right one after it. The
 // units cut what they add where they align it, so that the sums of a step are added to the others by fp32's rules.
 //
 // Macros: NAME; TILE_M, TILE_N; STAGES; CHUNK: columns of sums that go through shared memory at once; AHEAD: 1 where products of two steps are on their
-// way, or, of an operand in registers, where that of the next step is read meanwhile; MOVES: 1 where the producers give registers to the consumers; KIND:
+// way, or, of an operand in registers, where the next step is read meanwhile; MOVES: 1 where the producers give registers to the consumers; KIND:
 // BFLOAT16, FLOAT16 or FLOAT32; THREE: 1 for 3xTF32; TA and TB: 1 where A and B are stored transposed; CROSSED: 1 where A and B, and the sides of the
 // result, have changed places.
 #include "bulk.h"
@@ -36,7 +36,7 @@ enum {
     BARRIER_BYTES = 256,
 };
 
-// The barriers of the stages: first those of bytes, then those of consumers, then those of dividers.
+// The barriers of the stages: first they count bytes, then consumers, then dividers.
 DEVICE u32 filled(u32 barriers, int stage) { return barriers + stage * 8; }
 DEVICE u32 emptied(u32 barriers, int stage) { return barriers + (STAGES + stage) * 8; }
 DEVICE u32 divided(u32 barriers, int stage) { return barriers + (2 * STAGES + stage) * 8; }
@@ -508,7 +508,7 @@ DEVICE void store_sums(const result &r, float (&sum)[TILE_N / 2], u32 *own, u32 
     }
 }
 
-// The sums of a crossed product are those of the result's transpose: what has one side of the result here has the other one there.
+// A crossed product has the sums of the result's transpose: what has one side of the result here has the other one there.
 
 // store_crossed_plain is store_plain for them: a lane has two neighbours of a row of the result.
 DEVICE void store_crossed_plain(float *to, i64 ld, float factor, float beta, const float (&sum)[TILE_N / 2], u32 columns, int lane) {
