@@ -141,7 +141,14 @@ func TestWorkOnMemoryThatIsGone(t *testing.T) {
 	require.NoError(t, dev.MemMap(p, granule, h))
 	require.NoError(t, dev.MemSetAccess(p, granule))
 	s := newStream(t, dev)
+	host, err := dev.MemHostAlloc(1)
+	require.NoError(t, err)
+	q, err := dev.MemAlloc(granule)
+	require.NoError(t, err)
+	require.NoError(t, dev.MemsetD8Async(q, 7, granule, s))
+	require.NoError(t, dev.StreamSynchronize(s))
 	require.NoError(t, dev.MemsetD8Async(p, 1, granule, s))
+	require.NoError(t, dev.MemcpyDtoHAsync(host, q, s))
 	require.NoError(t, dev.MemUnmap(p, granule))
 	ready, err := dev.StreamQuery(s)
 	require.NoError(t, err)
@@ -149,6 +156,7 @@ func TestWorkOnMemoryThatIsGone(t *testing.T) {
 	err = dev.StreamSynchronize(s)
 	require.ErrorIs(t, err, cudadrv.IllegalAddress)
 	require.ErrorContains(t, err, "cuMemsetD8Async")
+	assert.Zero(t, host[0], "later work does not run")
 	_, err = dev.StreamQuery(s)
 	require.ErrorIs(t, err, cudadrv.IllegalAddress)
 	require.ErrorIs(t, dev.MemRelease(h), cudadrv.IllegalAddress)
@@ -302,4 +310,45 @@ func TestWithoutBytes(t *testing.T) {
 	before := holdings(t)
 	assert.Zero(t, testing.AllocsPerRun(100, func() { _ = dev.MemsetD8Async(p, 1, granule, 0) }))
 	assert.Equal(t, before, holdings(t))
+}
+
+// Works that end at the same time change bytes in the order of their submission, on whichever streams they are.
+func TestWorksThatEndTogetherAreInOrder(t *testing.T) {
+	r := newRig(t, sim.Config{})
+	p := r.plain(granule)
+	var all []cudadrv.Stream
+	for range 16 {
+		all = append(all, newStream(t, r.dev))
+	}
+	for round := range 16 {
+		for i := range all {
+			s := all[(i*7+round)%16]
+			require.NoError(t, r.dev.MemsetD8Async(p, byte(16*round+i), granule, s))
+		}
+		require.NoError(t, r.dev.CtxSynchronize())
+		assert.EqualValues(t, 16*round+15, r.read(p))
+	}
+}
+
+// Close drops the unfinished work of its own device alone.
+func TestCloseKeepsTheWorkOfOtherDevices(t *testing.T) {
+	driver := sim.New(sim.Config{Devices: 2, Bytes: true})
+	var devices [2]*sim.Device
+	var at [2]cudadrv.Ptr
+	var streams [2]cudadrv.Stream
+	for i := range devices {
+		opened, err := driver.Open(i)
+		require.NoError(t, err)
+		devices[i] = opened.(*sim.Device)
+		at[i], err = devices[i].MemAlloc(granule)
+		require.NoError(t, err)
+		streams[i] = newStream(t, devices[i])
+		require.NoError(t, devices[i].MemsetD8Async(at[i], 7, granule, streams[i]))
+	}
+	require.NoError(t, devices[0].Close())
+	require.NoError(t, devices[1].StreamSynchronize(streams[1]))
+	host := make([]byte, 1)
+	require.NoError(t, devices[1].MemcpyDtoHAsync(host, at[1], streams[1]))
+	assert.EqualValues(t, 7, host[0])
+	require.NoError(t, devices[1].Close())
 }

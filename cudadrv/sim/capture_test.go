@@ -77,6 +77,21 @@ func TestWhatACaptureRefuses(t *testing.T) {
 			require.NoError(t, dev.StreamSynchronize(s))
 		})
 	}
+	t.Run("synchronise the device", func(t *testing.T) {
+		dev, s, _ := captured(t)
+		all := []cudadrv.Stream{s}
+		for range 3 {
+			other := newStream(t, dev)
+			require.NoError(t, dev.BeginCapture(other))
+			all = append(all, other)
+		}
+		require.ErrorIs(t, dev.CtxSynchronize(), cudadrv.CaptureViolation)
+		for _, one := range all {
+			_, err := dev.EndCapture(one)
+			require.ErrorIs(t, err, cudadrv.CaptureBroken)
+		}
+		require.NoError(t, dev.CtxSynchronize())
+	})
 	dev, s, _ := captured(t)
 	require.ErrorIs(t, dev.BeginCapture(s), cudadrv.IllegalState)
 	require.ErrorIs(t, dev.BeginCapture(0), cudadrv.CaptureViolation)
@@ -99,6 +114,25 @@ func TestADestroyedBlockingStreamIsStillWaitedFor(t *testing.T) {
 	require.NoError(t, dev.Launch(1, time.Second))
 	require.NoError(t, dev.StreamSynchronize(0))
 	assert.Equal(t, 2*time.Second, dev.Now())
+}
+
+// The default stream's work is after the work of each blocking stream.
+func TestTheDefaultStreamWaitsForAllBlockingOnes(t *testing.T) {
+	for longest := range 3 {
+		_, dev := start(t, sim.Config{})
+		for i := range 3 {
+			s, err := dev.StreamCreateBlocking()
+			require.NoError(t, err)
+			took := time.Second
+			if i == longest {
+				took = time.Hour
+			}
+			require.NoError(t, dev.Launch(s, took))
+		}
+		require.NoError(t, dev.Launch(0, time.Second))
+		require.NoError(t, dev.StreamSynchronize(1))
+		assert.Equal(t, time.Hour+time.Second, dev.Now())
+	}
 }
 
 // A wait on the default stream is work of that stream: it waits for blocking streams, and their later work waits for it.

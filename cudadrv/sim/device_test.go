@@ -1,6 +1,7 @@
 package sim_test
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -126,6 +127,10 @@ func TestStreamIDs(t *testing.T) {
 		again := newStream(t, dev)
 		assert.Equal(t, reuse, again == s)
 		assert.True(t, idle(t, dev, again), "a new stream has nothing of the old one's work")
+		other := newStream(t, dev)
+		require.NoError(t, errors.Join(dev.StreamDestroy(again), dev.StreamDestroy(other)))
+		assert.Equal(t, reuse, newStream(t, dev) == other, "the last one first")
+		assert.Equal(t, reuse, newStream(t, dev) == again)
 	}
 }
 
@@ -208,6 +213,12 @@ func TestStricterThanHardware(t *testing.T) {
 	big, err := dev.MemCreate(2 * granule)
 	require.NoError(t, err)
 	require.ErrorIs(t, dev.MemMap(p+7*g, 2*granule, big), cudadrv.InvalidValue, "past the end of the reservation")
+	require.NoError(t, dev.MemMap(p+4*g, 2*granule, big))
+	for _, at := range []cudadrv.Ptr{p + 4*g, p + 5*g} {
+		require.ErrorIs(t, dev.MemUnmap(at, granule), cudadrv.InvalidValue, "handles are unmapped whole")
+		require.ErrorIs(t, dev.MemSetAccess(at, granule), cudadrv.InvalidValue)
+	}
+	require.NoError(t, dev.MemUnmap(p+4*g, 2*granule))
 	require.ErrorIs(t, dev.MemsetD8Async(p, 0, 2*granule+1, 0), cudadrv.IllegalAddress)
 	require.ErrorIs(t, dev.MemcpyDtoDAsync(p, p+1, 2*granule, 0), cudadrv.IllegalAddress)
 	require.NoError(t, dev.MemsetD8Async(p+g-1, 0, 2, 0), "side by side is one range")

@@ -17,6 +17,7 @@ var errRefused = errors.New("the host refuses")
 type refusing struct {
 	backing
 	fails string
+	held  int // allocations that were not released
 }
 
 func (r *refusing) refuses(name string) error {
@@ -37,10 +38,15 @@ func (r *refusing) allocate(bytes int64) (unsafe.Pointer, error) {
 	if err := r.refuses("allocate"); err != nil {
 		return nil, err
 	}
-	return r.backing.allocate(bytes)
+	base, err := r.backing.allocate(bytes)
+	if err == nil {
+		r.held++
+	}
+	return base, err
 }
 
 func (r *refusing) release(base unsafe.Pointer, bytes int64) error {
+	r.held--
 	return errors.Join(r.refuses("release"), r.backing.release(base, bytes))
 }
 
@@ -100,7 +106,7 @@ func TestAHostThatRefuses(t *testing.T) {
 		before := d.Objects()
 		free, _, err := d.MemGetInfo()
 		require.NoError(t, err)
-		host := &refusing{d.gpu.backing, c.fails}
+		host := &refusing{backing: d.gpu.backing, fails: c.fails}
 		d.gpu.backing = host
 		err = c.call(d, made)
 		var failed *cudadrv.CallError
@@ -164,6 +170,8 @@ func TestNoAddressSpaceIsLeft(t *testing.T) {
 	next := d.gpu.driver.space.next
 	d.gpu.driver.space.next = spaceEnd
 	registered := make([]byte, 4096)
+	host := &refusing{backing: d.gpu.backing}
+	d.gpu.backing = host
 	for name, make := range map[string]func() error{
 		"cuMemAlloc":          func() error { _, err := d.MemAlloc(3 * mib); return err },
 		"cuMemAddressReserve": func() error { _, err := d.MemAddressReserve(6 * mib); return err },
@@ -178,6 +186,7 @@ func TestNoAddressSpaceIsLeft(t *testing.T) {
 		after, _, err := d.MemGetInfo()
 		require.NoError(t, err)
 		assert.Equal(t, free, after, name)
+		assert.Zero(t, host.held, name)
 	}
 	require.NoError(t, d.Audit())
 	d.gpu.driver.space.next = next
