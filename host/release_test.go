@@ -170,6 +170,7 @@ func TestMemoryRunsOut(t *testing.T) {
 	b := alloc(t, p, 8192, 0)
 	assert.EqualValues(t, 1, p.Stats().Releases)
 	assert.Zero(t, p.Stats().Refusals)
+	assert.EqualValues(t, 2, p.Stats().Misses, "a call that asks twice is one")
 	r.fail("cuMemHostAlloc", 1, 2, cudadrv.OutOfMemory)
 	_, err := p.Alloc(4096, 0)
 	var refused *MemoryError

@@ -141,7 +141,9 @@ func TestABatchOfFreesSharesEvents(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	p := r.cache(1 << 20)
-	a := must[*Limit](t)(Limited(must[*Track](t)(Tracked(p)), Bounds{Blocks: 10}))
+	log := &lines{}
+	zeroed := must[*Zero](t)(Zeroed(must[*Log](t)(Logged(must[*Track](t)(Tracked(p)), log))))
+	a := must[*Limit](t)(Limited(own(&opened{wrapper: wrap(zeroed), close: func() error { return nil }}), Bounds{Blocks: 10}))
 	s, other := r.stream(), r.stream()
 	r.busy(s, time.Second)
 	var all []Block
@@ -162,6 +164,10 @@ func TestABatchOfFreesSharesEvents(t *testing.T) {
 	err := FreeAll(all...)
 	require.ErrorIs(t, err, ErrDoubleFree)
 	require.ErrorContains(t, err, "block 0 of 10")
+	require.Len(t, log.all, 30)
+	for i, line := range log.all {
+		assert.Contains(t, line, [...]string{"debug host: allocated", "debug host: freed", "error host: free refused"}[i/10])
+	}
 	r.sim.Advance(time.Second)
 	assert.True(t, p.look())
 	assert.EqualValues(t, 10*8192, p.Stats().KeptBytes)

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -135,6 +136,16 @@ func TestCallsAreLogged(t *testing.T) {
 	} {
 		assert.Contains(t, log.all[i], want)
 	}
+	// A leak is reported with its figures, also where Close has another error.
+	s := &strange{Allocator: NewAligned()}
+	s.owner = NewOwner(s)
+	leaking := must[*Log](t)(Logged(failingClose{s}, log))
+	b = alloc(t, leaking, 100, 0)
+	require.ErrorIs(t, leaking.Close(t.Context()), ErrLeak)
+	free(t, b)
+	require.Len(t, log.all, 9)
+	assert.Contains(t, log.all[7], "error host: blocks not freed")
+	assert.Contains(t, log.all[7], "100")
 	_, err = Logged(a, nil)
 	require.Error(t, err)
 	for _, wrap := range []func() error{
@@ -176,6 +187,13 @@ func (s *strange) Free(b Block) error {
 	}
 	s.frees++
 	return nil
+}
+
+// failingClose is an allocator whose Close has an error more.
+type failingClose struct{ *strange }
+
+func (f failingClose) Close(ctx context.Context) error {
+	return errors.Join(errors.New("another"), f.strange.Close(ctx))
 }
 
 // Allocators of other packages wrap these, and are wrapped.
