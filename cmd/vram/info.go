@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -73,6 +74,11 @@ func (c *infoCmd) Run(p *program) error {
 	if c.JSON {
 		return printJSON(p.stdout, r)
 	}
+	return r.print(p.stdout)
+}
+
+// print writes the report as a table.
+func (r *report) print(out io.Writer) error {
 	t := newTable(1, "what", "value")
 	for _, row := range []table.Row{
 		{"driver", r.Driver},
@@ -101,7 +107,7 @@ func (c *infoCmd) Run(p *program) error {
 	if r.GPUsError != "" {
 		t.add(table.Row{"GPUs", r.GPUsError})
 	}
-	return t.print(p.stdout)
+	return t.print(out)
 }
 
 // gpusLimit bounds the wait for NVML. Not shorter: it takes a second to start on machines with many GPUs.
@@ -152,7 +158,7 @@ func readReport(cfg vram.Config) (r report, err error) {
 	info := device.Info()
 	return report{
 		Driver: info.Driver, Device: info.Name, Ordinal: info.Ordinal,
-		DriverVersion: fmt.Sprintf("%d.%d", info.DriverVersion/1000, info.DriverVersion%1000/10),
+		DriverVersion: versionText(info.DriverVersion),
 		TotalBytes:    totalBytes, FreeBytes: freeBytes, GranularityBytes: info.GranularityBytes,
 		Capabilities: capabilityNames(info.Capabilities),
 		Footprint:    cfg.Footprint.String(), LimitBytes: device.Stats().LimitBytes, LimitSource: device.Stats().LimitSource,
@@ -162,6 +168,9 @@ func readReport(cfg vram.Config) (r report, err error) {
 		EmbeddedTraces: trace.Embedded(),
 	}, nil
 }
+
+// versionText formats a version in CUDA's notation: 12040 is 12.4.
+func versionText(version int) string { return fmt.Sprintf("%d.%d", version/1000, version%1000/10) }
 
 // limitText names what sets a limit, unless the program or the device does.
 func limitText(bytes int64, source string) string {
