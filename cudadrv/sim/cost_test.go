@@ -89,6 +89,17 @@ func TestCostsAreThoseMeasured(t *testing.T) {
 	assert.EqualValues(t, 3366, cost(dev, func() { _, _, _ = dev.MemGetInfo() }))
 }
 
+// The first view that is opened makes the context; others count references, which costs nothing.
+func TestOnlyTheFirstOpenCosts(t *testing.T) {
+	drv, dev := start(t, sim.Config{})
+	first := dev.ModelledTime()
+	assert.Positive(t, first)
+	again, err := drv.Open(0)
+	require.NoError(t, err)
+	assert.Equal(t, first, dev.ModelledTime())
+	require.NoError(t, again.Close())
+}
+
 func TestWaitingAndFailingCostNothing(t *testing.T) {
 	_, dev := start(t, sim.Config{})
 	require.NoError(t, dev.Launch(0, time.Hour))

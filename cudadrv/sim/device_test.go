@@ -118,6 +118,31 @@ func TestDevicesShareOneAddressSpace(t *testing.T) {
 	}
 }
 
+// Close gives the address space of the device back.
+func TestCloseReturnsTheAddressSpace(t *testing.T) {
+	drv := sim.New(sim.Config{})
+	for range 16 {
+		dev, err := drv.Open(0)
+		require.NoError(t, err)
+		_, err = dev.MemAddressReserve(1 << 45) // a quarter of all
+		require.NoError(t, err)
+		require.NoError(t, dev.Close())
+	}
+}
+
+// The capacity is the machine's: Close leaves it.
+func TestTheCapacityOutlivesClose(t *testing.T) {
+	drv, dev := start(t, sim.Config{TotalBytes: 8 * granule})
+	dev.SetCapacity(3 * granule)
+	require.NoError(t, dev.Close())
+	again, err := drv.Open(0)
+	require.NoError(t, err)
+	freeBytes, _, err := again.MemGetInfo()
+	require.NoError(t, err)
+	assert.Equal(t, 3*granule, freeBytes)
+	require.NoError(t, again.Close())
+}
+
 func TestStreamIDs(t *testing.T) {
 	for _, reuse := range []bool{false, true} {
 		_, dev := start(t, sim.Config{ReuseStreamIDs: reuse})

@@ -163,6 +163,18 @@ func TestVariablesOfAModule(t *testing.T) {
 	_, err = dev.ModuleLoadData([]byte(addText))
 	require.ErrorIs(t, err, cudadrv.OutOfMemory)
 	dev.SetCapacity(sim.DefaultTotalBytes)
+	held, _, err := dev.MemGetInfo()
+	require.NoError(t, err)
+	_, err = dev.ModuleLoadData([]byte(addText + `
+.global .b8 a[4096];
+.global .b8 b[4096];
+.global .b8 c[4096];
+.global .b8 large[200000000000];
+`))
+	require.ErrorIs(t, err, cudadrv.OutOfMemory)
+	still, _, err := dev.MemGetInfo()
+	require.NoError(t, err)
+	assert.Equal(t, held, still, "a refused load takes nothing")
 	require.NoError(t, dev.ModuleUnload(m))
 	after, _, err := dev.MemGetInfo()
 	require.NoError(t, err)
@@ -393,6 +405,13 @@ func TestAModuleEnds(t *testing.T) {
 	l := load(t, sim.Config{})
 	require.NoError(t, l.LaunchKernel(l.empty, shape(1), nil, l.stream))
 	require.ErrorIs(t, l.ModuleUnload(l.module), cudadrv.IllegalState, "a launch has not finished")
+	require.NoError(t, l.StreamSynchronize(l.stream))
+	other := newStream(t, l.Device)
+	require.NoError(t, l.Launch(l.stream, ms))
+	require.NoError(t, l.LaunchKernel(l.empty, shape(1), nil, l.stream))
+	require.NoError(t, l.LaunchKernel(l.empty, shape(1), nil, other))
+	require.NoError(t, l.StreamSynchronize(other))
+	require.ErrorIs(t, l.ModuleUnload(l.module), cudadrv.IllegalState, "an earlier launch has not finished")
 	require.NoError(t, l.StreamSynchronize(l.stream))
 	require.NoError(t, l.ModuleUnload(l.module))
 	require.ErrorIs(t, l.ModuleUnload(l.module), cudadrv.InvalidHandle)

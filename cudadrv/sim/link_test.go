@@ -16,6 +16,10 @@ func TestJoinedTexts(t *testing.T) {
 			[]string{"// a comment\n.version 8.1 .target sm_90a\n.address_size 64\nA", ".version 7.0\n.target sm_90\n.address_size 64\nB"},
 			[]string{"// a comment\n.version 8.1 .target sm_90a\n.address_size 64\nA", "\n\n\nB"},
 		},
+		"a later one has instructions of its own": {
+			[]string{".version 7.0\n.target sm_90\nA", ".version 7.0\n.target sm_90a\nB", ".version 7.0\n.target sm_90\nC"},
+			[]string{".version 7.0\n.target sm_90a\nA", "\n\nB", "\n\nC"},
+		},
 		"a later one is higher": {
 			[]string{".version 7.0\n.target sm_70\nA", ".version 8.1 .target sm_90, texmode_independent B", ".version 8.0\n.target sm_80\nC"},
 			[]string{".version 8.1\n.target sm_90\nA", "  B", "\n\nC"},

@@ -72,6 +72,24 @@ func TestCopiesBetweenDevicesThatCannotBe(t *testing.T) {
 	require.NoError(t, second.StreamSynchronize(apart))
 	assert.Greater(t, second.Now(), 5*time.Microsecond)
 	assert.Equal(t, first.Now(), second.Now(), "all devices have one clock")
+
+	took := func(submit func(s cudadrv.Stream) error) time.Duration {
+		s, begin := newStream(t, first), first.Now()
+		require.NoError(t, submit(s))
+		require.NoError(t, first.StreamSynchronize(s))
+		return first.Now() - begin
+	}
+	assert.Equal(t,
+		took(func(s cudadrv.Stream) error { return first.MemcpyDtoDAsync(p, p+cudadrv.Ptr(granule/2), granule/2, s) }),
+		took(func(s cudadrv.Stream) error { return first.MemcpyPeerAsync(p, here, p+cudadrv.Ptr(granule/2), here, granule/2, s) }),
+		"a copy within one device")
+
+	closed := sim.New(sim.Config{Devices: 2})
+	only, err := closed.Open(0)
+	require.NoError(t, err)
+	require.ErrorIs(t, only.(*sim.Device).MemcpyPeerAsync(0, closed.Device(1).Context(), 0, closed.Device(0).Context(), 0, 0),
+		cudadrv.InvalidContext, "the other device is not open")
+	require.NoError(t, only.Close())
 }
 
 // A stream waits for an event of another device: the copy after the wait reads the bytes that the work before the event wrote,
