@@ -1,6 +1,7 @@
 package host
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"math"
@@ -257,6 +258,9 @@ func boundBetweenSteps(t *rapid.T) {
 		case call < 4:
 			b, err := p.Alloc(64<<rapid.IntRange(0, 1).Draw(t, "class"), 0)
 			if err == nil {
+				for i := range b.Bytes() {
+					b.Bytes()[i] = byte(len(live) + 1)
+				}
 				live = append(live, b)
 			} else {
 				require.True(t, closed, err)
@@ -266,6 +270,8 @@ func boundBetweenSteps(t *rapid.T) {
 				i := rapid.IntRange(0, len(live)-1).Draw(t, "block")
 				b := live[i]
 				live = slices.Delete(live, i, i+1)
+				require.Len(t, b.Bytes(), int(b.Len()), "a live block has its memory")
+				require.Equal(t, bytes.Repeat(b.Bytes()[:1], int(b.Len())), b.Bytes(), "and no other has it")
 				require.NoError(t, b.Free())
 			}
 		case call < 9 || closed:

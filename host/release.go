@@ -79,6 +79,7 @@ func (p *Pool) giveBack(s *pooled) {
 		return
 	}
 	taken = true
+	p.bound.between()
 	sh, bit := s.shelf, s.bit
 	s.inner, s.data, s.ptr = Block{}, nil, 0
 	p.releases.Add(1)
