@@ -382,6 +382,24 @@ func TestCapturesPastTheModule(t *testing.T) {
 			}
 			return err
 		},
+		"an event that is waited for": func(p *pair) error {
+			e, err := p.on[0].Record()
+			if err == nil {
+				err = e.Synchronize(context.Background())
+				require.NoError(p, e.Close())
+			}
+			return err
+		},
+		"an event that is waited for with a context": func(p *pair) error {
+			ctx, cancel := context.WithCancel(context.Background())
+			defer cancel()
+			e, err := p.on[0].Record()
+			if err == nil {
+				err = e.Synchronize(ctx)
+				require.NoError(p, e.Close())
+			}
+			return err
+		},
 		"a handover": func(p *pair) error { _, err := p.of[0].Transfer(p.on[1].Stream()); return err },
 	} {
 		for _, ends := range []bool{false, true} {
@@ -485,6 +503,24 @@ func TestTheCloseOfADeviceSparesCapturesOfOthers(t *testing.T) {
 		require.NoError(t, g.Close())
 		p.close()
 	})
+}
+
+// Work of the caller's own is not called in a capture that was begun past the package, which continues.
+func TestSubmitInACapturePastTheModule(t *testing.T) {
+	p := newPair(t)
+	c := p.on[0]
+	h := c.Stream().Handle()
+	require.NoError(t, p.gpu.BeginCapture(h))
+	for _, ranges := range [][]cuda.Range{nil, {cuda.Whole(p.of[0])}, {cuda.Whole(p.of[1])}} {
+		require.ErrorIs(t, c.Submit(func(cudadrv.Device, cudadrv.Stream) error {
+			assert.Fail(t, "called")
+			return nil
+		}, ranges...), cuda.ErrCapturing)
+	}
+	assert.Equal(t, cudadrv.CaptureActive, p.status(c))
+	_, err := p.gpu.EndCapture(h)
+	require.NoError(t, err)
+	p.close()
 }
 
 // Each call that a capture forbids returns an error of one kind, with the stream.

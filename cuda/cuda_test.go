@@ -329,3 +329,49 @@ func TestAProfileHasEachKernel(t *testing.T) {
 	assert.Empty(t, all, "nobody would destroy their events")
 	r.free(x)
 }
+
+// Launches cost nothing more once a profile, a capture that others have joined, or a capture that failed has ended.
+func TestLaunchesAreQuickAgain(t *testing.T) {
+	r, c := newFailing(t, sim.Config{})
+	d := r.context()
+	x := map[*cuda.Context]cuda.Buffer{c: r.alloc(c, 64), d: r.alloc(d, 64)}
+	launch := func(on *cuda.Context) error { return on.Launch(r.touch, oneThread, cuda.InOut(x[on])) }
+	for name, ended := range map[string]func() error{
+		"a profile": func() error {
+			p, err := c.StartProfile()
+			if err == nil {
+				err = launch(c)
+				_, stopped := p.Stop()
+				err = errors.Join(err, stopped)
+			}
+			return err
+		},
+		"a capture": func() error {
+			g, err := c.Capture(func() error { return errors.Join(launch(c), d.Wait(c), launch(d), c.Wait(d)) })
+			if err == nil {
+				err = errors.Join(g.Launch(d), g.Close())
+			}
+			return err
+		},
+		"a capture that failed": func() error {
+			_, err := c.Capture(func() error { return errors.Join(d.Wait(c), launch(d), errPlanned) })
+			if errors.Is(err, errPlanned) {
+				return nil
+			}
+			return err
+		},
+	} {
+		require.NoError(t, ended(), name)
+		for _, on := range []*cuda.Context{c, d} {
+			assert.Zero(t, testing.AllocsPerRun(10, func() { _ = launch(on) }), name)
+			calls := 0
+			r.faults.SetBefore(func(string) { calls++ })
+			require.NoError(t, launch(on))
+			r.faults.SetBefore(nil)
+			assert.Equal(t, 1, calls, "%s: driver calls of a launch", name)
+		}
+	}
+	for _, b := range x {
+		require.NoError(t, b.Free())
+	}
+}

@@ -272,6 +272,8 @@ func TestAFaultNamesTheLaunchOfAGraph(t *testing.T) {
 			return device.MemsetD8Async(x.Ptr(), 1, 64, on)
 		}, cuda.Out(x)))
 		require.NoError(t, graph.Launch(all[1]))
+		idle, err := c.Capture(func() error { return (&launcher{c}).run(g.touch, x) }) // is not launched
+		require.NoError(t, err)
 		g.breakDown(cudadrv.LaunchFailed)
 		err = c.Synchronize(t.Context())
 		first, ok := errors.AsType[*vram.FaultError](err)
@@ -289,8 +291,23 @@ func TestAFaultNamesTheLaunchOfAGraph(t *testing.T) {
 			assert.Contains(t, kernels[1], "graph of 1 kernel, launched at cuda_test.TestAFaultNamesTheLaunchOfAGraph")
 		}
 		g.faults.Clear()
-		require.NoError(t, errors.Join(graph.Close(), x.Free()))
+		require.NoError(t, errors.Join(graph.Close(), idle.Close(), x.Free()))
 	}
+}
+
+// A fault lists a buffer by the number of its argument, among all arguments.
+func TestAFaultNumbersArguments(t *testing.T) {
+	g, all := newGPU(t, vram.Config{FaultPlaces: vram.FaultPlacesOn})
+	c := all[0]
+	x, err := c.Alloc(64)
+	require.NoError(t, err)
+	f, err := c.Kernel(".version 7.0\n.target sm_70\n.visible .entry late(.param .u32 n, .param .u64 x, .param .u32 m) { ret; }", "late")
+	require.NoError(t, err)
+	require.NoError(t, c.Launch(f, oneThread, cuda.Value(uint32(1)), cuda.In(x), cuda.Value(uint32(1))))
+	g.breakDown(cudadrv.LaunchFailed)
+	require.ErrorContains(t, c.Synchronize(t.Context()), "with argument 1 64 bytes")
+	g.faults.Clear()
+	require.NoError(t, x.Free())
 }
 
 // Recorded launches leave nothing, whichever of their calls fails.

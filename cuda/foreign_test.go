@@ -209,6 +209,15 @@ func TestForeignLaunchesThatCannotBeOrdered(t *testing.T) {
 	assert.GreaterOrEqual(t, r.machine.Device(0).Now()-before, kernelTime, "the host has waited")
 	assert.Equal(t, uint64(4), r.faults.Calls("cuStreamWaitEvent")-waits, "the other stream waits all the same")
 	r.faults.Clear()
+
+	// Neither of the two streams can be made to wait: both are told.
+	require.NoError(t, r.faults.Add(fault.Rule{Func: "cuStreamWaitEvent", First: 3, Count: 2, Result: cudadrv.Unknown}))
+	err = c.Launch(r.add, oneThread, cuda.InOut(x), cuda.In(y), cuda.In(y), cuda.Value(uint32(1)))
+	require.ErrorAs(t, err, &late)
+	var both interface{ Unwrap() []error }
+	require.ErrorAs(t, err, &both)
+	assert.Len(t, both.Unwrap(), 2)
+	r.faults.Clear()
 	r.free(x, y)
 }
 

@@ -627,6 +627,9 @@ func TestABatchInACaptureComesFromTheHold(t *testing.T) {
 		require.ErrorAs(t, c.AllocBatch(all[:2], []int64{1, 1 << 60}), &size)
 		assert.Equal(t, 1, size.Index)
 		assert.Zero(t, all[0])
+		for range 4 * count { // a refused batch leaves nothing
+			require.ErrorIs(t, c.AllocBatch(all[:3], []int64{mib, mib, -1}), vram.ErrNegative)
+		}
 		var length *vram.LengthError
 		require.ErrorAs(t, c.AllocBatch(all[:2], sizes), &length)
 		for range 3 { // the memory is reused

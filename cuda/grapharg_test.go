@@ -293,7 +293,12 @@ func TestArgumentsThatAreRefused(t *testing.T) {
 	g, err := c.Capture(func() error { return c.Launch(r.touch, cuda.Cover(1, 1), cuda.InOut(x)) })
 	require.NoError(t, err)
 	require.NoError(t, r.faults.Add(fault.Rule{Func: "cuGraphExecKernelNodeSetParams", Count: 1, Result: cudadrv.InvalidValue}))
-	require.ErrorIs(t, g.SetArgs(0, cuda.Cover(1, 1), cuda.InOut(y)), cudadrv.InvalidValue)
+	err = g.SetArgs(0, cuda.Cover(64, 32), cuda.InOut(y))
+	require.ErrorIs(t, err, cudadrv.InvalidValue)
+	var refused *cuda.LaunchError
+	require.ErrorAs(t, err, &refused)
+	assert.Equal(t, cuda.Cover(64, 32), refused.Geometry, "of the call")
+	assert.Equal(t, cuda.Cover(1, 1), g.Kernels()[0].Geometry, "the graph's own")
 	require.NoError(t, y.Free())
 	_, err = r.dev.Trim(t.Context(), 0)
 	require.NoError(t, err)
@@ -342,4 +347,60 @@ func TestArgumentsLeaveAPoolWithTheirGraph(t *testing.T) {
 	require.NoError(t, err)
 	assert.Zero(t, r.dev.Stats().PendingBytes)
 	require.NoError(t, pool.Close())
+}
+
+// The kernels of a graph cannot be told apart where a library has launched one: its arguments are not replaced, and it runs.
+func TestAGraphWithAnotherKernelKeepsItsArguments(t *testing.T) {
+	r, c := newFailing(t, sim.Config{})
+	x := r.alloc(c, mib)
+	g, err := c.Capture(func() error {
+		return errors.Join(c.Launch(r.touch, cuda.Cover(1, 1), cuda.InOut(x)), c.LaunchWith("library", func(device cudadrv.Device, on cudadrv.Stream) error {
+			kernels := device.(cudadrv.Kernels)
+			m, err := kernels.ModuleLoadData([]byte(ptx))
+			if err != nil {
+				return err
+			}
+			f, err := kernels.ModuleGetFunction(m, "empty")
+			if err != nil {
+				return err
+			}
+			return kernels.LaunchKernel(f, cuda.Cover(1, 1), nil, on)
+		}, cuda.InOut(x)))
+	})
+	require.NoError(t, err)
+	require.ErrorIs(t, g.SetArgs(0, cuda.Cover(1, 1), cuda.In(x)), cuda.ErrNodes)
+	require.ErrorIs(t, g.SetArg(0, 0, cuda.In(x)), cuda.ErrNodes)
+	require.NoError(t, g.Launch(c))
+	require.NoError(t, c.Synchronize(t.Context()))
+	require.NoError(t, g.Close())
+	require.NoError(t, x.Free())
+}
+
+// The memory of a pool waits for the launches of each of its graphs, in whichever order they were closed.
+func TestAPoolWaitsForLaunchesOfAllGraphs(t *testing.T) {
+	for last := range 2 {
+		r, c := newRig(t)
+		d := r.context()
+		pool, err := c.NewPool()
+		require.NoError(t, err)
+		var graphs [2]*cuda.Graph
+		for i := range graphs {
+			graphs[i] = r.graph(c, func() {
+				tmp := r.alloc(c, 64*mib)
+				require.NoError(t, c.Launch(r.touch, cuda.Cover(1, 1), cuda.InOut(tmp)))
+				r.free(tmp)
+			}, cuda.Shared(pool))
+		}
+		require.NoError(t, graphs[0].Launch(c))
+		require.NoError(t, r.dev.GPU().Launch(d.Stream().Handle(), time.Hour))
+		require.NoError(t, graphs[1].Launch(d))
+		require.NoError(t, graphs[1-last].Close())
+		require.NoError(t, graphs[last].Close())
+		require.NoError(t, pool.Close())
+		x := r.alloc(c, 64*mib) // the memory, if it is free
+		require.NoError(t, c.Launch(r.touch, cuda.Cover(1, 1), cuda.InOut(x)))
+		assert.Empty(t, r.dev.Hazards())
+		r.sync(c, d)
+		r.free(x)
+	}
 }

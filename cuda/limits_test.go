@@ -1,7 +1,9 @@
 package cuda_test
 
 import (
+	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -291,19 +293,33 @@ func TestErrorsOfCallsAreReturned(t *testing.T) {
 	require.NoError(t, x.Free())
 }
 
-// Close of a queue whose device was closed returns the errors of its buffers.
+// Close of a queue whose device is closed has its first error, if there was one, and the error of each buffer that cannot be freed; a
+// buffer that Keep has handed over, also after an error, is not among them.
 func TestCloseOfAQueueAfterItsDevice(t *testing.T) {
-	dev, err := vram.Open(vram.Config{Driver: sim.New(sim.Config{Bytes: true, TimedKernels: true})})
-	require.NoError(t, err)
-	s, err := dev.NewStream()
-	require.NoError(t, err)
-	c, err := cuda.NewContext(s)
-	require.NoError(t, err)
-	q := c.NewQueue()
-	q.Alloc(mib)
-	require.NoError(t, q.Err())
-	require.NoError(t, c.Close())
-	var used *vram.InUseError
-	require.ErrorAs(t, dev.Close(), &used)
-	require.ErrorIs(t, q.Close(), vram.ErrClosed)
+	for name, failed := range map[string]bool{"after an error": true, "without one": false} {
+		t.Run(name, func(t *testing.T) {
+			dev, err := vram.Open(vram.Config{Driver: sim.New(sim.Config{Bytes: true, TimedKernels: true})})
+			require.NoError(t, err)
+			s, err := dev.NewStream()
+			require.NoError(t, err)
+			c, err := cuda.NewContext(s)
+			require.NoError(t, err)
+			q := c.NewQueue()
+			q.Alloc(mib)
+			kept := q.Alloc(mib)
+			q.Alloc(mib)
+			require.NoError(t, q.Err())
+			if failed {
+				q.Do("the caller's", func(*cuda.Context) error { return errPlanned })
+			}
+			assert.Equal(t, kept, q.Keep(kept))
+			require.NoError(t, c.Close())
+			var used *vram.InUseError
+			require.ErrorAs(t, dev.Close(), &used)
+			err = q.Close()
+			require.ErrorIs(t, err, vram.ErrClosed)
+			assert.Equal(t, failed, errors.Is(err, errPlanned))
+			assert.Equal(t, 2, strings.Count(err.Error(), "the device is closed"), err)
+		})
+	}
 }

@@ -1,7 +1,12 @@
 package cuda_test
 
 import (
+	"context"
 	"errors"
+	"io"
+	"runtime"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -44,6 +49,75 @@ func TestOpen(t *testing.T) {
 	require.ErrorIs(t, err, cuda.ErrNotOpen)
 	assert.Empty(t, machine.Device(0).Objects())
 	require.NoError(t, machine.Device(0).Audit())
+}
+
+// closing is a resource of a context, which its first Close uses. Close fails some times.
+type closing struct {
+	on              *cuda.Context
+	failures, calls int
+}
+
+// Close is io.Closer's.
+func (r *closing) Close() error {
+	r.calls++
+	if r.calls == 1 {
+		if err := r.on.Synchronize(context.Background()); err != nil {
+			return err
+		}
+	}
+	if r.calls <= r.failures {
+		return errPlanned
+	}
+	return nil
+}
+
+// Close closes each resource while the context works, and the device also after errors. The next call closes only the rest.
+func TestCloseClosesAllThatItCan(t *testing.T) {
+	machine := sim.New(sim.Config{})
+	c, err := cuda.Open(vram.Config{Driver: machine})
+	require.NoError(t, err)
+	all := make([]closing, 32)
+	for i := range all {
+		all[i] = closing{on: c, failures: i % 3}
+		_, err := c.Lazily(i, func() (io.Closer, error) { return &all[i], nil })
+		require.NoError(t, err)
+	}
+	err = c.Close()
+	require.ErrorIs(t, err, errPlanned)
+	require.NotErrorIs(t, err, cuda.ErrNotOpen, "the resources use the context")
+	assert.Empty(t, machine.Device(0).Objects())
+	for call := 2; call < 5; call++ {
+		for i := range all {
+			assert.Equal(t, min(call-1, all[i].failures+1), all[i].calls)
+		}
+		if err = c.Close(); call == 2 {
+			require.ErrorIs(t, err, errPlanned)
+		} else {
+			require.NoError(t, err)
+		}
+	}
+}
+
+// One function of Lazily runs at a time, also for another key.
+func TestLazilyOpensOneAtATime(t *testing.T) {
+	c := computing(t)
+	var opening atomic.Bool
+	var all sync.WaitGroup
+	for key := range 2 {
+		all.Go(func() {
+			_, err := c.Lazily(key, func() (io.Closer, error) {
+				assert.True(t, opening.CompareAndSwap(false, true), "another one runs")
+				for range 10_000 {
+					runtime.Gosched()
+				}
+				opening.Store(false)
+				return &closing{on: c}, nil
+			})
+			assert.NoError(t, err)
+		})
+	}
+	all.Wait()
+	require.NoError(t, c.Close())
 }
 
 // Close of the context tells of buffers that were not freed, as the device's does.

@@ -184,6 +184,11 @@ func TestCopiesBetweenDevicesAreRefused(t *testing.T) {
 	_, err = none.TransferPeer(to, y)
 	require.ErrorIs(t, err, cuda.ErrNotOpen)
 
+	e, err := from.Record()
+	require.NoError(t, err)
+	require.ErrorIs(t, to.WaitEvent(e), cuda.ErrForeign)
+	require.NoError(t, e.Close())
+
 	before := s.faults.Calls("cuEventRecord")
 	require.NoError(t, to.CopyPeer(cuda.Part(y, 4096, 0), from, cuda.Part(x, 0, 0)), "no bytes are no work")
 	assert.Equal(t, before, s.faults.Calls("cuEventRecord"))
@@ -287,6 +292,7 @@ func TestFailedTransfersLoseNothing(t *testing.T) {
 				s.faults.Clear()
 				if err != nil {
 					require.ErrorIs(t, err, cudadrv.Unknown)
+					assert.Zero(t, y)
 					assert.Zero(t, s.devices[1].Stats().LiveBytes)
 					s.holds(home, x, 7)
 					s.busy(to)

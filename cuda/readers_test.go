@@ -196,6 +196,11 @@ func (r *reading) refused(err error, call string) {
 	assert.Contains(r, frozen.Frozen, "readers_test.go")
 	assert.Contains(r, err.Error(), "readers_test.go", "the place")
 	assert.Equal(r, call, frozen.Call)
+	if call == "Graph.Launch" {
+		assert.Zero(r, frozen.Bytes)
+	} else {
+		assert.Equal(r, r.table.Bytes(), frozen.Bytes, "of the frozen one")
+	}
 }
 
 // A frozen buffer costs its readers nothing after the first time, and no call writes it. After Thaw a write waits for all of
@@ -221,8 +226,10 @@ func TestAFrozenBufferIsReadForNothing(t *testing.T) {
 	assert.EqualValues(t, count+1, calls)
 	assert.Zero(t, testing.AllocsPerRun(100, func() { _ = r.readers[0].Launch(r.failing.touch, oneThread, cuda.In(r.table)) }))
 
-	other := r.alloc(r.owner, mib)
+	other := r.alloc(r.owner, 2*mib)
 	host := make([]byte, mib)
+	two, err := r.owner.Kernel(".version 7.0\n.target sm_70\n.visible .entry two(.param .u64 x, .param .u64 y) { ret; }", "two")
+	require.NoError(t, err)
 	submit := func(cudadrv.Device, cudadrv.Stream) error {
 		assert.Fail(t, "called")
 		return nil
@@ -231,11 +238,21 @@ func TestAFrozenBufferIsReadForNothing(t *testing.T) {
 		launches := r.faults.Calls("cuLaunchKernel")
 		r.refused(c.Launch(r.failing.touch, oneThread, cuda.Out(r.table)), "")
 		r.refused(c.Launch(r.failing.touch, oneThread, cuda.InOut(r.table)), "")
-		r.refused(c.LaunchWith("library", submit, cuda.In(other), cuda.Out(r.table)), "")
+		var argument *cuda.ArgumentError
+		for _, err := range []error{
+			c.LaunchWith("library", submit, cuda.In(other), cuda.Out(r.table)),
+			c.LaunchPacked(r.failing.touch, oneThread, make([]byte, 8), cuda.In(other), cuda.InOut(r.table)),
+			c.Launch(two, oneThread, cuda.InOut(other), cuda.Out(r.table)),
+		} {
+			r.refused(err, "")
+			require.ErrorAs(t, err, &argument)
+			assert.Equal(t, 1, argument.Index)
+		}
 		r.refused(c.Submit(submit, cuda.Whole(r.table)), "Context.Submit")
+		r.refused(c.Submit(submit, cuda.Part(other, 0, 8), cuda.Whole(r.table)), "Context.Submit")
 		r.refused(cuda.CopyIn(c, r.table, host), "Context.CopyIn")
 		r.refused(c.CopyInAsync(cuda.Whole(r.table), host), "Context.CopyIn")
-		r.refused(c.Copy(cuda.Whole(r.table), cuda.Whole(other)), "Context.Copy")
+		r.refused(c.Copy(cuda.Whole(r.table), cuda.Part(other, 0, mib)), "Context.Copy")
 		r.refused(c.Copy2D(cuda.Rows{Buffer: r.table, Pitch: 64}, cuda.Rows{Buffer: other, Pitch: 64}, 32, 8), "Context.Copy2D")
 		r.refused(c.Fill8(cuda.Part(r.table, 0, 8), 1), "Context.Fill8")
 		r.refused(c.Fill16(cuda.Part(r.table, 0, 8), 1), "Context.Fill16")
@@ -247,8 +264,16 @@ func TestAFrozenBufferIsReadForNothing(t *testing.T) {
 		})
 		require.NoError(t, err)
 		require.NoError(t, g.Launch(c))
-		require.NoError(t, c.Copy(cuda.Whole(other), cuda.Whole(r.table)))
+		require.NoError(t, c.Copy(cuda.Part(other, 0, mib), cuda.Whole(r.table)))
 		require.NoError(t, cuda.CopyOut(c, host, r.table))
+		require.NoError(t, c.CopyOutAsync(host, cuda.Whole(r.table)))
+		require.NoError(t, c.Copy2D(cuda.Rows{Buffer: other, Pitch: 64}, cuda.Rows{Buffer: r.table, Pitch: 64}, 32, 8))
+		require.NoError(t, c.LaunchPacked(r.failing.touch, oneThread, make([]byte, 8), cuda.In(r.table)))
+		_, err = cuda.Load[byte](c, cuda.Whole(r.table), 64)
+		require.NoError(t, err)
+		q := c.NewQueue()
+		cuda.Read(q, host[:64], cuda.Whole(r.table))
+		require.NoError(t, q.Close())
 		require.NoError(t, g.Close())
 	}
 	require.ErrorContains(t, r.owner.Fill8(cuda.Whole(r.table), 1), "Context.Fill8: the buffer of 1 MiB is frozen since")

@@ -93,6 +93,21 @@ func TestOneArgumentIsRefused(t *testing.T) {
 	require.ErrorIs(t, g.SetArg(-1, 0, cuda.InOut(x)), cuda.ErrNoKernel)
 	require.NoError(t, g.Launch(c))
 	r.sync(c)
+	frozen := r.alloc(c, mib)
+	require.NoError(t, c.Freeze(frozen))
+	adding := r.graph(c, func() {
+		require.NoError(t, c.Launch(r.add, cuda.Cover(1, 1), cuda.Out(x), cuda.In(x), cuda.In(x), cuda.Value(uint32(1))))
+	})
+	for parameter := range 3 {
+		var refused *cuda.ArgumentError
+		err := adding.SetArg(0, parameter, cuda.InOut(frozen))
+		require.ErrorIs(t, err, cuda.ErrFrozen)
+		require.ErrorAs(t, err, &refused)
+		assert.Equal(t, parameter, refused.Index)
+	}
+	require.NoError(t, adding.Launch(c))
+	require.NoError(t, adding.Close())
+	r.free(frozen)
 	require.NoError(t, g.Close())
 	require.ErrorIs(t, g.SetArg(0, 0, cuda.InOut(x)), cuda.ErrGraphClosed)
 	require.ErrorIs(t, (*cuda.Graph)(nil).SetArg(0, 0, cuda.InOut(x)), cuda.ErrNotOpen)

@@ -59,11 +59,23 @@ func TestCloseAfterTheDeathOfThePeer(t *testing.T) {
 	}
 	require.ErrorIs(t, <-waiting, vram.ErrStranded)
 	require.ErrorIs(t, b.c.Synchronize(background()), vram.ErrStranded)
-	require.ErrorIs(t, cuda.CopyOut(b.c, make([]byte, 1), b.x), vram.ErrStranded)
+	m, err := b.c.LoadModule([]byte(".version 7.0\n.target sm_70\n.visible .global .align 4 .u32 variable[4];\n"))
+	require.NoError(t, err)
+	v, err := m.Variable("variable")
+	require.NoError(t, err)
+	for name, copies := range map[string]func() error{
+		"CopyIn":  func() error { return cuda.CopyIn(b.c, b.x, make([]byte, 1)) },
+		"CopyOut": func() error { return cuda.CopyOut(b.c, make([]byte, 1), b.x) },
+		"Set":     func() error { return cuda.Set(b.c, v, make([]uint32, 4)) },
+		"Get":     func() error { _, err := cuda.Get[uint32](b.c, v, 4); return err },
+	} {
+		require.ErrorIs(t, copies(), vram.ErrStranded, name)
+	}
 	assert.Equal(t, unmaps, b.faults.Calls("cuMemUnmap"))
 	reach()
 	require.NoError(t, theirs.Close())
 	require.NoError(t, b.c.Synchronize(background()), "it has finished all the same")
+	require.NoError(t, m.Unload())
 }
 
 // A stream that came past the event before the peer died is waited for like others, however long its work takes.
