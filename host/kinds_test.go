@@ -266,3 +266,49 @@ func TestTheDeviceOfANameDoesNotClose(t *testing.T) {
 		require.ErrorIs(t, a.Close(t.Context()), cudadrv.LaunchFailed, name)
 	}
 }
+
+// The address of a page-locked block is the address of its first byte, however it is aligned, and a refusal has the requested size.
+func TestTheAddressOfAnAlignedBlock(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	p := r.cache(1 << 24)
+	for range 2 { // from the source, and from the cache
+		var all []Block
+		for _, align := range []int64{0, 64, 4096, 1 << 16, MaxAlign} {
+			b := alloc(t, p, 100, align)
+			at, err := r.memory.MemHostGetDevicePointer(b.Bytes())
+			require.NoError(t, err)
+			assert.Equal(t, at, b.Ptr(), "aligned to %d", align)
+			all = append(all, b)
+		}
+		require.NoError(t, FreeAll(all...))
+	}
+	source := must[*PageLockedMemory](t)(PageLockedSource(r.device))
+	r.fail("cuMemHostAlloc", 1, 1, cudadrv.OutOfMemory)
+	_, err := source.Alloc(100, 1<<16)
+	var refused *MemoryError
+	require.ErrorAs(t, err, &refused)
+	assert.EqualValues(t, 100, refused.RequestedBytes)
+	r.end(p)
+}
+
+// A list is taken oldest first, and one that is taken out leaves the others in their order.
+func TestTheOrderOfAList(t *testing.T) {
+	t.Parallel()
+	var list stack
+	all := make([]pooled, 5)
+	for i := range all {
+		list.push(&all[i])
+	}
+	assert.Same(t, &all[1], list.takeOne(func(s *pooled) bool { return s != &all[0] }))
+	var order []int
+	for s := list.takeAll(); s != nil; s = s.next {
+		for i := range all {
+			if s == &all[i] {
+				order = append(order, i)
+			}
+		}
+	}
+	assert.Equal(t, []int{0, 2, 3, 4}, order)
+	assert.True(t, list.empty())
+}

@@ -70,17 +70,33 @@ func TestAllocatorsThatCannotBeOpened(t *testing.T) {
 		require.ErrorIs(t, err, vram.ErrNoDevice)
 	}
 	var missing *CapabilityError
-	_, err := ByName("cuda:0/pinned", Options{Driver: sim.New(sim.Config{})})
+	bare := sim.New(sim.Config{})
+	_, err := ByName("cuda:0/pinned", Options{Driver: bare})
 	require.ErrorAs(t, err, &missing, "a simulated device without bytes")
+	assert.Empty(t, bare.Device(0).Objects())
 	var bad *ConfigError
 	_, err = ByName("cpu", Options{KeepBytes: -1})
 	require.ErrorAs(t, err, &bad)
 	for _, function := range []string{"cuDevicePrimaryCtxRetain", "cuStreamCreate"} {
-		driver := fault.Wrap(sim.New(sim.Config{}))
+		machine := sim.New(sim.Config{})
+		driver := fault.Wrap(machine)
 		require.NoError(t, driver.Add(fault.Rule{Func: function, Result: cudadrv.LaunchFailed}))
 		_, err = ByName("cuda:0", Options{Driver: driver})
 		require.ErrorIs(t, err, cudadrv.LaunchFailed)
+		assert.Empty(t, machine.Device(0).Objects())
 	}
 	_, err = OfStream(nil)
 	require.ErrorIs(t, err, vram.ErrNotOpen)
+}
+
+// The bound of a cache is the caller's.
+func TestTheBoundOfANamedCache(t *testing.T) {
+	t.Parallel()
+	a, err := ByName("cuda:0/pinned", Options{Driver: sim.New(sim.Config{Bytes: true}), KeepBytes: 8192})
+	require.NoError(t, err)
+	for _, b := range []Block{alloc(t, a, 4096, 0), alloc(t, a, 4096, 0), alloc(t, a, 4096, 0)} {
+		free(t, b)
+	}
+	assert.EqualValues(t, 8192, a.Stats().KeptBytes)
+	require.NoError(t, a.Close(t.Context()))
 }

@@ -463,3 +463,44 @@ func TestAStreamThatIsCapturedForAMomentRefusesTheFree(t *testing.T) {
 	free(t, b)
 	r.end(p)
 }
+
+// FreeAll of blocks of several pools records an event of each, and each waits for its own.
+func TestABatchOfSeveralPools(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	one, two := r.cache(1<<20), r.cache(1<<20)
+	s := r.stream()
+	r.busy(s, time.Second)
+	var all []Block
+	for _, p := range []*Pool{one, two, one, two} {
+		b := alloc(t, p, 5000, 0)
+		require.NoError(t, b.Use(s))
+		all = append(all, b)
+	}
+	require.NoError(t, FreeAll(all...))
+	assert.EqualValues(t, 2, r.sim.Counts()["cuEventRecord"])
+	assert.False(t, one.look())
+	r.sim.Advance(time.Second)
+	for _, p := range []*Pool{one, two} {
+		assert.True(t, p.look())
+		assert.EqualValues(t, 2*8192, p.Stats().KeptBytes)
+	}
+	require.NoError(t, two.Close(t.Context()))
+	r.end(one)
+}
+
+// A block that is freed after Close returns its memory at once, also where it was used, if that has finished.
+func TestAUsedBlockIsFreedAfterClose(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	source := NewAligned()
+	p := must[*Pool](t)(Pooled(source, PoolConfig{Device: r.device}))
+	b := alloc(t, p, 100, 0)
+	require.NoError(t, b.Use(r.stream()))
+	require.ErrorIs(t, p.Close(t.Context()), ErrLeak)
+	free(t, b)
+	assert.Zero(t, source.Stats().LiveBlocks)
+	assert.Zero(t, p.Stats().PendingBytes)
+	require.NoError(t, p.Close(t.Context()))
+	require.NoError(t, r.device.Close())
+}

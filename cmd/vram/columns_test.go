@@ -366,3 +366,40 @@ func TestALoadLeavesOutWhatFindsNoMemory(t *testing.T) {
 	}
 	require.NoError(t, dev.Close())
 }
+
+// The header comes again after each twenty lines.
+func TestHeadersOfLines(t *testing.T) {
+	var out bytes.Buffer
+	s := &screen{out: &out}
+	f := aFrame()
+	for range 2*headerEvery + 1 {
+		require.NoError(t, s.show(f))
+	}
+	lines := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
+	require.Len(t, lines, 2*headerEvery+4)
+	for _, i := range []int{0, headerEvery + 1, 2*headerEvery + 2} {
+		assert.Equal(t, f.header(), lines[i])
+	}
+}
+
+// Texts of several traces are separated by an empty line.
+func TestTextsAreSeparated(t *testing.T) {
+	analyzed := func(names ...string) string {
+		code, stdout, stderr := vramCommand(t, append([]string{"analyze", "-quick"}, names...)...)
+		require.Equal(t, exitOK, code, stderr)
+		return stdout
+	}
+	assert.Equal(t, analyzed("resnet_train")+"\n"+analyzed("pipeline_1f1b"), analyzed("resnet_train", "pipeline_1f1b"))
+}
+
+// A flag's limit comes before the environment's, and that before the load's own.
+func TestTheLimitOfALoad(t *testing.T) {
+	flag, err := replay.ParseLimit("3GiB")
+	require.NoError(t, err)
+	recorded := &trace.Trace{Info: trace.Info{PeakLiveBytes: 4 << 20}}
+	given, none := &loadFlags{Limit: limitFlag{flag}}, &loadFlags{}
+	assert.Equal(t, []int64{3 << 30, 3 << 30, 1 << 30, 1 << 30, demoLimitBytes, 5 << 20}, []int64{
+		given.limitBytes(1<<30, nil), given.limitBytes(0, recorded), none.limitBytes(1<<30, nil), none.limitBytes(1<<30, recorded),
+		none.limitBytes(0, nil), none.limitBytes(0, recorded),
+	})
+}

@@ -170,6 +170,43 @@ func TestGraphsOfASleepingArena(t *testing.T) {
 	r.holds(b, want)
 }
 
+// A graph with buffers of several arenas runs while all of them are awake.
+func TestAGraphOfSeveralArenas(t *testing.T) {
+	r := newRig(t, sleep.Options{})
+	arenas := []*sleep.Arena{r.arena}
+	for range 2 {
+		a, err := sleep.New(r.c, sleep.Options{})
+		require.NoError(t, err)
+		arenas = append(arenas, a)
+	}
+	var buffers []cuda.Buffer
+	for _, a := range arenas {
+		b, err := a.Alloc(mib)
+		require.NoError(t, err)
+		buffers = append(buffers, b)
+	}
+	g, err := r.c.Capture(func() error {
+		for _, b := range buffers {
+			require.NoError(t, r.c.Launch(r.touch, cuda.Cover(1, 1), cuda.InOut(b)))
+		}
+		return nil
+	})
+	require.NoError(t, err)
+	for i, a := range arenas {
+		require.NoError(t, a.Sleep(t.Context(), sleep.Save))
+		require.ErrorIs(t, g.Launch(r.c), cuda.ErrAsleep, "arena %d", i)
+		require.NoError(t, a.Wake(t.Context()))
+		require.NoError(t, g.Launch(r.c))
+	}
+	require.NoError(t, g.Close())
+	for i, b := range buffers {
+		require.NoError(t, b.Free())
+		if i > 0 {
+			require.NoError(t, arenas[i].Close())
+		}
+	}
+}
+
 func TestACapturedStreamKeepsTheArenaAwake(t *testing.T) {
 	r := newRig(t, sleep.Options{})
 	b, want := r.filled(4*mib, 1)
