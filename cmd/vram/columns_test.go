@@ -26,7 +26,7 @@ import (
 	"github.com/go-vram/vram/monitor/page"
 )
 
-// distinct returns a value whose figures all differ, so that a figure in the place of another shows: numbers of bytes are mebibytes,
+// distinct returns a value whose figures all differ, so that an exchanged figure shows: numbers of bytes are mebibytes,
 // and slices have two elements.
 func distinct[T any]() T {
 	var value T
