@@ -81,7 +81,9 @@ func TestCopiesBetweenDevicesThatCannotBe(t *testing.T) {
 	}
 	assert.Equal(t,
 		took(func(s cudadrv.Stream) error { return first.MemcpyDtoDAsync(p, p+cudadrv.Ptr(granule/2), granule/2, s) }),
-		took(func(s cudadrv.Stream) error { return first.MemcpyPeerAsync(p, here, p+cudadrv.Ptr(granule/2), here, granule/2, s) }),
+		took(func(s cudadrv.Stream) error {
+			return first.MemcpyPeerAsync(p, here, p+cudadrv.Ptr(granule/2), here, granule/2, s)
+		}),
 		"a copy within one device")
 
 	closed := sim.New(sim.Config{Devices: 2})
