@@ -1,6 +1,8 @@
 package page
 
 import (
+	"context"
+	"errors"
 	"reflect"
 	"testing"
 	"time"
@@ -9,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-vram/vram"
+	"github.com/go-vram/vram/cudadrv/site"
 	"github.com/go-vram/vram/pool"
 	"github.com/go-vram/vram/streams"
 )
@@ -173,4 +176,47 @@ func TestOptionsAreCompleted(t *testing.T) {
 	} {
 		assert.Equal(t, want, given.complete(), "%v", given)
 	}
+}
+
+// The counts of calls.json are of all call stacks, of which the list has the first.
+func TestCallsAreOfAllStacks(t *testing.T) {
+	var p vram.Profile
+	of := reflect.TypeFor[reflect.Value]() // has many methods: each is a place
+	require.Greater(t, of.NumMethod(), mostCalls+5)
+	count, want := int64(0), int64(0)
+	for i := range mostCalls + 5 {
+		place := site.Stack{of.Method(i).Func.Pointer() + 1}
+		for range 2 { // on two streams, say
+			r := vram.ProfileRecord{Stack: place}
+			r.InUse.Bytes, r.InUse.Count = int64(i+1), 3
+			p.Records = append(p.Records, r)
+		}
+		p.Records = append(p.Records, vram.ProfileRecord{Stack: place}) // nothing is live
+		count, want = count+1, want+2*int64(i+1)
+	}
+	got := callsOf(p)
+	assert.EqualValues(t, count, got.StackCount)
+	assert.Equal(t, want, got.LiveBytes)
+	require.Len(t, got.Calls, mostCalls)
+	for i, c := range got.Calls {
+		assert.Equal(t, 2*(count-int64(i)), c.LiveBytes, "the most first")
+		assert.EqualValues(t, 6, c.BufferCount)
+	}
+}
+
+// A reading that failed is no answer for others.
+func TestAFailedReadingIsNotKept(t *testing.T) {
+	l := newLatest[int](time.Hour)
+	failure := errors.New("planned")
+	answer := func(value int, err error) (int, error) {
+		return l.get(t.Context(), 1, func(context.Context) (int, error) { return value, err })
+	}
+	_, err := answer(1, failure)
+	require.ErrorIs(t, err, failure)
+	value, err := answer(2, nil)
+	require.NoError(t, err)
+	assert.Equal(t, 2, value)
+	value, err = answer(3, failure)
+	require.NoError(t, err, "the last one is young")
+	assert.Equal(t, 2, value)
 }

@@ -49,6 +49,29 @@ func TestCheckFinds(t *testing.T) {
 	}
 }
 
+// A use of the first byte that is mapped is a use, and adjacent memory of another stream is another segment.
+func TestCheckKeepsUsesAndStreamsApart(t *testing.T) {
+	const at, bytes = 0x1000, 4096
+	used := &snapshot.Snapshot{
+		Segments: []snapshot.Segment{{Address: at, Bytes: bytes, Blocks: []snapshot.Block{{Address: at, Bytes: bytes, State: snapshot.Live}}}},
+		Traces:   []snapshot.Trace{{{Action: snapshot.Map, Address: at, Bytes: bytes}}},
+	}
+	require.ErrorContains(t, snapshot.Check(used), "is in use before it is mapped")
+	for stream, fits := range map[uint64]bool{1: true, 2: false} {
+		unmapped := &snapshot.Snapshot{
+			Segments: []snapshot.Segment{{Address: at, Bytes: bytes, Stream: 1, Blocks: []snapshot.Block{{Address: at, Bytes: bytes}}}},
+			Traces: []snapshot.Trace{{
+				{Action: snapshot.Map, Address: at, Bytes: 2 * bytes, Stream: 1}, {Action: snapshot.Unmap, Address: at + bytes, Bytes: bytes, Stream: stream},
+			}},
+		}
+		if err := snapshot.Check(unmapped); fits {
+			require.NoError(t, err)
+		} else {
+			require.ErrorContains(t, err, "is no segment after it")
+		}
+	}
+}
+
 // The smallest block and unmapped segment have one byte.
 func TestOneByteFits(t *testing.T) {
 	s := small()

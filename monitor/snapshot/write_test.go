@@ -137,3 +137,11 @@ func TestNothingIsASnapshot(t *testing.T) {
 	require.NoError(t, snapshot.Check(&snapshot.Snapshot{}))
 	assert.Equal(t, byte('.'), out.Bytes()[out.Len()-1])
 }
+
+// Two call stacks of one list of frames are two where their lengths differ.
+func TestStacksOfOneListAreTold(t *testing.T) {
+	frames := snapshot.Stack{{File: "a.go", Line: 1, Function: "innermost"}, {File: "b.go", Line: 2, Function: "outermost"}}
+	var out bytes.Buffer
+	require.NoError(t, snapshot.Write(&out, &snapshot.Snapshot{Traces: []snapshot.Trace{{{Stack: frames[:1]}, {Stack: frames}, {Stack: frames}}}}))
+	assert.Equal(t, 1, bytes.Count(out.Bytes(), []byte("outermost")), "of the longer one, which is written once")
+}
