@@ -363,6 +363,7 @@ func TestLaunchesAreQuickAgain(t *testing.T) {
 	} {
 		require.NoError(t, ended(), name)
 		for _, on := range []*cuda.Context{c, d} {
+			assert.False(t, cuda.LaunchesSlowly(on), name)
 			assert.Zero(t, testing.AllocsPerRun(10, func() { _ = launch(on) }), name)
 			calls := 0
 			r.faults.SetBefore(func(string) { calls++ })

@@ -3,6 +3,9 @@ package cuda
 // MemGetInfo asks the driver of a context.
 func MemGetInfo(c *Context) (freeBytes, totalBytes int64, err error) { return c.device.MemGetInfo() }
 
+// LaunchesSlowly reports whether launches of a context take the way of those that are captured, profiled, checked or recorded.
+func LaunchesSlowly(c *Context) bool { return c.special.Load() > 0 }
+
 // QueuedBuffers returns the number of buffers that a queue lists.
 func QueuedBuffers(q *Queue) int { return len(q.owned) }
 

@@ -79,8 +79,8 @@ func (p *Pool) giveBack(s *pooled) {
 		return
 	}
 	taken = true
-	p.bound.between()
 	sh, bit := s.shelf, s.bit
+	p.bound.between()
 	s.inner, s.data, s.ptr = Block{}, nil, 0
 	p.releases.Add(1)
 	p.releasedBytes.Add(sh.bytes)

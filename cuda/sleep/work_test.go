@@ -170,6 +170,28 @@ func TestGraphsOfASleepingArena(t *testing.T) {
 	r.holds(b, want)
 }
 
+// The end of the context does not interrupt the release: a part of the memory would be of no use to others.
+func TestTheReleaseIsNotInterrupted(t *testing.T) {
+	for _, contents := range []sleep.Contents{sleep.Save, sleep.Drop} {
+		r := newFaultyRig(t, sleep.Options{})
+		b, _ := r.filled(8*mib, 1)
+		ctx, cancel := context.WithCancel(t.Context())
+		r.faults.SetBefore(func(function string) {
+			if function == "cuMemUnmap" {
+				cancel()
+			}
+		})
+		require.NoError(t, r.arena.Sleep(ctx, contents))
+		r.faults.SetBefore(nil)
+		require.Error(t, ctx.Err(), "it has ended in the release")
+		stats, err := r.arena.Stats(t.Context())
+		require.NoError(t, err)
+		assert.Equal(t, stats.HeldBytes, stats.SleepingBytes)
+		require.NoError(t, r.arena.Wake(t.Context()))
+		require.NoError(t, b.Free())
+	}
+}
+
 // A graph with buffers of several arenas runs while all of them are awake.
 func TestAGraphOfSeveralArenas(t *testing.T) {
 	r := newRig(t, sleep.Options{})

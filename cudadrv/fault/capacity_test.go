@@ -32,6 +32,14 @@ func TestViewsShareTheCapacity(t *testing.T) {
 	}
 	require.NoError(t, first.MemFree(q))
 	require.NoError(t, second.Close())
+
+	_, err = first.MemAlloc(granule)
+	require.NoError(t, err)
+	third, err := drv.Open(0) // after the end of a view, not of the last one
+	require.NoError(t, err)
+	_, err = third.MemAlloc(granule)
+	require.ErrorIs(t, err, cudadrv.OutOfMemory)
+	require.NoError(t, third.Close())
 }
 
 // Nothing is kept of memory that was given back.
