@@ -3,6 +3,7 @@ package sim_test
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -62,7 +63,9 @@ var oneThread = cudadrv.Geometry{Grid: cudadrv.Dim3{X: 1, Y: 1, Z: 1}, Block: cu
 // once for a launch, and at each launch of a graph.
 func TestAnExecutorIsAskedForEachLaunch(t *testing.T) {
 	r := &recorder{}
-	device, err := sim.New(sim.Config{Bytes: true, Executor: r}).Open(0)
+	device, err := sim.New(sim.Config{Bytes: true, Executor: r, KernelTime: func(_ string, g cudadrv.Geometry) time.Duration {
+		return time.Duration(g.Grid.X) * time.Millisecond
+	}}).Open(0)
 	require.NoError(t, err)
 	dev := device.(*sim.Device)
 	s, err := dev.StreamCreate()
@@ -119,7 +122,7 @@ func TestAnExecutorIsAskedForEachLaunch(t *testing.T) {
 	r.refusal = errors.New("planted")
 	for name, err := range map[string]error{
 		"launch": dev.LaunchKernel(f, oneThread, params, s), "node": dev.KernelNodeSetParamsDeclared(x, nodes[0], f, oneThread, params, nil),
-		"change": dev.GraphExecKernelNodeSetParams(x, nodes[0], f, oneThread, params),
+		"change": dev.GraphExecKernelNodeSetParams(x, nodes[0], f, cudadrv.Geometry{Grid: cudadrv.Dim3{X: 1000, Y: 1, Z: 1}, Block: oneThread.Block}, params),
 	} {
 		require.ErrorIs(t, err, r.refusal, name)
 		require.ErrorIs(t, err, cudadrv.NotSupported, name)
@@ -128,6 +131,10 @@ func TestAnExecutorIsAskedForEachLaunch(t *testing.T) {
 	require.ErrorIs(t, err, r.refusal)
 	require.ErrorIs(t, err, cudadrv.InvalidPTX)
 	r.refusal = nil
+	before := dev.Now()
+	require.NoError(t, dev.GraphLaunch(x, s))
+	require.NoError(t, dev.StreamSynchronize(s))
+	assert.Less(t, dev.Now()-before, time.Second, "the node has its own geometry still")
 	for name, err := range map[string]error{
 		"no node":   dev.KernelNodeSetParamsDeclared(x, 12345, f, oneThread, params, nil),
 		"no graph":  dev.KernelNodeSetParamsDeclared(12345, nodes[0], f, oneThread, params, nil),
