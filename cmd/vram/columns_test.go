@@ -313,12 +313,13 @@ func TestColumnsOfTop(t *testing.T) {
 		fmt.Sprintf("longest %s, fragmentation %s", units.Bytes(d.LargestFreeBytes), share(d.Fragmentation, true)),
 		fmt.Sprintf("%d allocations, %d frees", g.AllocCount, g.FreeCount),
 		fmt.Sprintf("magazines %d, streams %d, pool %d, driver %d; %s hits in all", g.MagazineHits, g.StreamHits, g.PoolHits, g.DriverMisses, share(d.HitRate, true)),
-		fmt.Sprintf("%d now for %s, %d in all, longest %ds", g.Waiting, units.Bytes(g.WaitDemandBytes), d.WaitCount, int(d.LongestWaitSeconds)),
+		fmt.Sprintf("%d now for %s, %d in all, longest %v", g.Waiting, units.Bytes(g.WaitDemandBytes), d.WaitCount,
+			time.Duration(d.LongestWaitSeconds)*time.Second),
 		fmt.Sprintf("out of memory %d, deadlocks %d, timed out %d, before a search %d", g.OutOfMemoryCount, g.DeadlockCount, g.EndedWaitCount, g.RefusedCount),
 		fmt.Sprintf("%d requests; %d bad frees", d.RetryCount, d.BadFreeCount), fmt.Sprintf("%s, rose %d times", d.Pressure, d.PressureRises),
 		fmt.Sprintf("%d calls of the allocator", d.DriverCalls), fmt.Sprintf("%d recovered", d.Panics),
 	} {
-		assert.Contains(t, strings.ReplaceAll(text, "m0s", "m"), strings.ReplaceAll(want, "m0s", "m"))
+		assert.Contains(t, text, want)
 	}
 	d.Waiters.RequestCount, d.Waiters.Requests = 40, make([]page.WaitingRequest, mostWaiters+2)
 	assert.Contains(t, strings.Join(f.waiters(mostWidth), "\n"), "and 35 more")
