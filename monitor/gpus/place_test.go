@@ -47,6 +47,7 @@ func TestPlaceOf(t *testing.T) {
 		"a service":                       {"0::/system.slice/ollama.service\n", Place{Unit: "ollama.service"}},
 		"a session":                       {"0::/user.slice/user-1000.slice/session-3.scope\n", Place{Unit: "session-3.scope"}},
 		"a service of a user":             {"0::/user.slice/user-1000.slice/user@1000.service/app.slice/jupyter.service\n", Place{Unit: "jupyter.service"}},
+		"a container, after a service":    {"1:name=systemd:/system.slice/ollama.service\n2:cpu:/kubepods/pod" + uid + "\n0::/docker/" + id + "\n", Place{Runtime: "docker", Container: id}},
 		"a service, version 1":            {"5:cpuset:/\n1:name=systemd:/system.slice/ollama.service\n", Place{Unit: "ollama.service"}},
 		"a unit with control characters":  {"0::/system.slice/a\x1b[31mb.service\n", Place{Unit: "a[31mb.service"}},
 		"the root":                        {"0::/\n", Place{}},
@@ -107,4 +108,16 @@ func FuzzPlaceOf(f *testing.F) {
 		}
 		_ = p.String()
 	})
+}
+
+// Processes with most bytes come first, those of the same bytes by their numbers, and those of unknown bytes last.
+func TestTheOrderOfProcesses(t *testing.T) {
+	t.Parallel()
+	all := []Process{{PID: 9}, {PID: 5, Bytes: 7, BytesKnown: true}, {PID: 2}, {PID: 4, Bytes: 7, BytesKnown: true, Instance: 1}, {PID: 4, Bytes: 7, BytesKnown: true}, {PID: 6, Bytes: 8, BytesKnown: true}, {PID: 1, BytesKnown: true}}
+	sortProcesses(all)
+	var order []int
+	for _, p := range all {
+		order = append(order, 10*p.PID+p.Instance)
+	}
+	assert.Equal(t, []int{60, 40, 41, 50, 10, 20, 90}, order)
 }

@@ -261,3 +261,26 @@ func TestThePeriodIsTheLongestOfAllDevices(t *testing.T) {
 		assert.EqualValues(t, 1<<20, p.Period)
 	}
 }
+
+// Each value of a place is of its own type, and each line of a function is a place.
+func TestValuesOfAPlace(t *testing.T) {
+	d, s := open(t, 1)
+	for i := range 3 {
+		_ = weights(t, s, int64(i+1)<<20)
+	}
+	require.NoError(t, weights(t, s, 100<<20).Free())
+	other, _ := open(t, 1<<20)
+	p := heapprofile.Of(other, d)
+	assert.EqualValues(t, 1<<20, p.Period, "of the device that samples least")
+	var sum [4]int64
+	callers := map[int64]bool{}
+	for _, one := range p.Sample {
+		require.Len(t, one.Value, 4)
+		for i, v := range one.Value {
+			sum[i] += v
+		}
+		callers[one.Location[1].Line[0].Line] = true
+	}
+	assert.Equal(t, [4]int64{4, 106 << 20, 3, 6 << 20}, sum)
+	assert.Len(t, callers, 2, "the two lines above")
+}
