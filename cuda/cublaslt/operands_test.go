@@ -93,6 +93,20 @@ func TestOperandsAreArguments(t *testing.T) {
 			free(all)
 		}
 		assert.Equal(t, launches, r.calls("cublasLtMatmul"))
+		for i := range all { // a frozen operand is one that is read alone
+			all, o, work := fresh()
+			require.NoError(t, r.c.Freeze(all[i].Buffer))
+			err := plan.Launch(r.c, *o, e, work)
+			if all[i] == &o.C || all[i] == &o.Aux && p.Epilogue.WritesAux() || i == len(all)-1 {
+				var refused *cuda.ArgumentError
+				require.ErrorAs(t, err, &refused, "%s, operand %d", name, i)
+				assert.Equal(t, i, refused.Index, name)
+				require.ErrorIs(t, err, cuda.ErrFrozen, name)
+			} else {
+				require.NoError(t, err, "%s, operand %d", name, i)
+			}
+			free(all)
+		}
 	}
 	require.NoError(t, r.c.Synchronize(context.Background()))
 	require.NoError(t, h.Close())
