@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"runtime"
 	"sync"
 	"syscall"
 	"testing"
@@ -212,5 +213,23 @@ func TestAwaitWithoutAContext(t *testing.T) {
 	require.NoError(t, m.Publish(a.c))
 	require.ErrorIs(t, theirs.Await(nil, b.c), cuda.ErrNilContext) //nolint:staticcheck // the mistake
 	require.NoError(t, theirs.Await(t.Context(), b.c))
+	require.NoError(t, m.Close())
+}
+
+// An Await that waits for another one ends with its context, and takes no fence.
+func TestAnAwaitAfterAnotherEndsWithItsContext(t *testing.T) {
+	a, b := newPair(t)
+	m, theirs := linkSides(t, a, b)
+	first := inBackground(func() error { return theirs.Await(background(), b.c) })
+	for len(theirs.link.Load().turn) == 0 {
+		runtime.Gosched()
+	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	second := inBackground(func() error { return theirs.Await(ended, b.c) })
+	require.ErrorIs(t, <-second, context.Canceled)
+	require.NoError(t, m.Publish(a.c))
+	require.NoError(t, <-first)
+	assert.Equal(t, Stats{Awaited: 1}, theirs.Stats())
 	require.NoError(t, m.Close())
 }
