@@ -137,6 +137,76 @@ func TestMistakesOfKernels(t *testing.T) {
 	}
 }
 
+// ptxOfConfigs is a kernel for each field of the options that changes what a kernel may do: one of a thousand rounds, one whose
+// warps read each other's volatile stores without a barrier, and one whose first block waits for the second one.
+const ptxOfConfigs = `.version 7.0
+.target sm_70
+.address_size 64
+.visible .entry rounds(.param .u64 x) {
+	.reg .pred %p; .reg .b32 %r<2>;
+	mov.u32 %r1, 0;
+	again: add.u32 %r1, %r1, 1; setp.lt.u32 %p, %r1, 1000;
+	@%p bra again;
+	ret;
+}
+.visible .entry volatiles(.param .u64 x) {
+	.shared .align 4 .b8 tile[256];
+	.reg .b32 %r<6>;
+	mov.u32 %r1, %tid.x; mov.u32 %r2, tile; mad.lo.u32 %r3, %r1, 4, %r2;
+	st.volatile.shared.u32 [%r3], 99;
+	bar.sync 0;
+	st.volatile.shared.u32 [%r3], %r1;
+	xor.b32 %r4, %r1, 32; mad.lo.u32 %r4, %r4, 4, %r2;
+	ld.volatile.shared.u32 %r5, [%r4];
+	ret;
+}
+.visible .entry meeting(.param .u64 x) {
+	.reg .pred %p; .reg .b32 %r<4>; .reg .b64 %d<2>;
+	ld.param.u64 %d1, [x];
+	mov.u32 %r1, %ctaid.x; setp.eq.u32 %p, %r1, 0;
+	@%p bra spin;
+	atom.global.add.u32 %r2, [%d1], 1;
+	ret;
+	spin: ld.acquire.gpu.global.u32 %r3, [%d1]; setp.eq.u32 %p, %r3, 0;
+	@%p bra spin;
+	ret;
+}`
+
+// Each field of the options counts, and for what it says alone.
+func TestEachFieldOfTheKernelConfig(t *testing.T) {
+	const bound = 20_000
+	for _, p := range []struct {
+		kernel string
+		config vramtest.KernelConfig
+		fault  interp.Kind
+	}{
+		{"rounds", vramtest.KernelConfig{}, interp.NoFault},
+		{"rounds", vramtest.KernelConfig{MaxInstructions: bound}, interp.NoFault},
+		{"rounds", vramtest.KernelConfig{MaxInstructions: 1000}, interp.InstructionLimit},
+		{"volatiles", vramtest.KernelConfig{}, interp.NoFault},
+		{"volatiles", vramtest.KernelConfig{Strict: true}, interp.SharedRace},
+		{"meeting", vramtest.KernelConfig{MaxInstructions: bound}, interp.InstructionLimit},
+		{"meeting", vramtest.KernelConfig{MaxInstructions: bound, Cooperative: true}, interp.NoFault},
+	} {
+		dev, c, _ := kernels(t, vramtest.Kernels(p.config))
+		m, err := c.LoadModule([]byte(ptxOfConfigs))
+		require.NoError(t, err)
+		f, err := m.Function(p.kernel)
+		require.NoError(t, err)
+		x := buffer(t, c, 4)
+		require.NoError(t, c.Fill32(cuda.Whole(x), 0))
+		require.NoError(t, c.Launch(f, cuda.Cover(128, 64), cuda.InOut(x)))
+		err = c.Synchronize(t.Context())
+		if p.fault != interp.NoFault {
+			require.ErrorIs(t, err, p.fault, "%s %+v", p.kernel, p.config)
+			require.Len(t, dev.Faults(), 1)
+			continue
+		}
+		require.NoError(t, err, "%s %+v", p.kernel, p.config)
+		require.NoError(t, errors.Join(x.Free(), c.Close()))
+	}
+}
+
 // A kernel may reach buffers through addresses in memory, where the option says so.
 func TestPointersInMemory(t *testing.T) {
 	dev, c, f := kernels(t, vramtest.Kernels(vramtest.KernelConfig{Pointers: true}))

@@ -3,10 +3,12 @@ package vramtest_test
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/go-vram/vram/compute/ptx/interp"
 	"github.com/go-vram/vram/cuda"
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/sim"
@@ -98,6 +100,96 @@ func TestALibraryWithoutAStandIn(t *testing.T) {
 	require.NoError(t, c.Close())
 }
 
+// Any number of libraries have stand-ins, in any order of the options, and kernels are executed as Kernels says.
+func TestLibrariesAndKernels(t *testing.T) {
+	fill := func(value uint32) func(*vramtest.LibraryCall) error {
+		return func(call *vramtest.LibraryCall) error {
+			vramtest.Slice[uint32](call, 0)[1] = value
+			return nil
+		}
+	}
+	ones, twos := vramtest.Library("ones", fill(1)), vramtest.Library("twos", fill(2))
+	ignoring := vramtest.Kernels(vramtest.KernelConfig{Ignore: []interp.Kind{interp.Uninitialised}})
+	for i, options := range [][]vramtest.Option{{ones, twos, ignoring}, {ones, ignoring, twos}, {ignoring, ones, twos}} {
+		_, c, f := kernels(t, options...)
+		x, to, unwritten := buffer(t, c, 16), buffer(t, c, 16), buffer(t, c, 16)
+		require.NoError(t, c.Fill32(cuda.Whole(x), 7))
+		for _, library := range []string{"ones", "twos"} {
+			require.NoError(t, c.LaunchWith(library, absent, cuda.Out(x).Of(4, 12)))
+		}
+		got := make([]uint32, 4)
+		require.NoError(t, cuda.CopyOut(c, got, x))
+		assert.Equal(t, []uint32{7, 7, 2, 7}, got, "what an Out argument had stays where the function leaves it: %d", i)
+		copies(t, c, f, cuda.Out(to), cuda.In(unwritten), 4)
+		require.NoError(t, c.Synchronize(t.Context()), "Kernels counts in any place: %d", i)
+		require.NoError(t, errors.Join(x.Free(), to.Free(), unwritten.Free(), c.Close()))
+	}
+}
+
+// mapped maps memory of the test's own in pieces: their bytes lie in several places of the host.
+func mapped(t *testing.T, dev *vramtest.Device, pieces int) (p cudadrv.Ptr, bytes int64) {
+	t.Helper()
+	const piece = sim.DefaultGranularityBytes
+	gpu, bytes := dev.GPU(), int64(pieces)*piece
+	p, err := gpu.MemAddressReserve(bytes)
+	require.NoError(t, err)
+	for n := range pieces {
+		h, err := gpu.MemCreate(piece)
+		require.NoError(t, err)
+		require.NoError(t, gpu.MemMap(p+cudadrv.Ptr(int64(n)*piece), piece, h)) //nolint:gosec // not negative
+	}
+	require.NoError(t, gpu.MemSetAccess(p, bytes))
+	return p, bytes
+}
+
+// reads queues work of a library that reads memory, after a number by value.
+func reads(dev *vramtest.Device, s cudadrv.Stream, p cudadrv.Ptr, bytes int64) error {
+	return dev.GPU().WorkTouching(cudadrv.LibraryWork{
+		Library: "library", Arguments: []cudadrv.LibraryArgument{{Value: []byte{1}}, {Ptr: p, Bytes: bytes, Read: true}},
+	}, s, func() error { return absent(nil, s) })
+}
+
+// A change of memory that is declared In is a fault, whichever byte of whichever mapping it is.
+func TestAnyByteOfAnInArgument(t *testing.T) {
+	const pieces = 3
+	for n := range pieces {
+		dev, _ := stood(t, vramtest.Expected(), vramtest.Library("library", func(call *vramtest.LibraryCall) error {
+			bytes := vramtest.Slice[uint8](call, 1)
+			bytes[n*(len(bytes)-1)/(pieces-1)]++
+			return nil
+		}))
+		s := dev.Stream().Handle()
+		p, bytes := mapped(t, dev, pieces)
+		require.NoError(t, dev.GPU().MemsetD8Async(p, 1, bytes, s))
+		require.NoError(t, reads(dev, s, p, bytes))
+		require.Error(t, dev.GPU().StreamSynchronize(s))
+		require.Len(t, dev.Faults(), 1)
+		require.ErrorContains(t, dev.Faults()[0], "it changed argument 1, which is declared In", n)
+		_ = dev.Close() // every call fails
+	}
+}
+
+// Work whose memory was unmapped before its turn is a fault as an access of a kernel is.
+func TestALibraryWhoseMemoryIsGone(t *testing.T) {
+	dev, _ := stood(t, vramtest.Library("library", func(*vramtest.LibraryCall) error { return nil }), vramtest.Expected())
+	stream := dev.Stream()
+	s := stream.Handle()
+	p, bytes := mapped(t, dev, 1)
+	require.NoError(t, dev.GPU().MemsetD8Async(p, 1, bytes, s))
+	require.NoError(t, reads(dev, s, p, bytes))
+	require.NoError(t, dev.GPU().StreamSynchronize(s), "its memory is there")
+	dev.Launch(stream, time.Millisecond) // that the work waits for
+	require.NoError(t, reads(dev, s, p, bytes))
+	require.NoError(t, dev.GPU().MemUnmap(p, bytes))
+	require.Error(t, dev.GPU().StreamSynchronize(s))
+	require.Len(t, dev.Faults(), 1)
+	var failed *vramtest.LibraryError
+	require.ErrorAs(t, dev.Faults()[0], &failed)
+	assert.Equal(t, cudadrv.IllegalAddress, failed.Result())
+	require.ErrorContains(t, failed, "argument 1: its memory is not mapped")
+	_ = dev.Close() // every call fails
+}
+
 // What a stand-in does wrong is a fault, with the library's name.
 func TestFaultsOfLibraries(t *testing.T) {
 	failing := errors.New("no plan")
@@ -107,9 +199,14 @@ func TestFaultsOfLibraries(t *testing.T) {
 			vramtest.Slice[uint8](c, 0)[63] = 7
 			return nil
 		},
-		"there is no argument 3 of 3": func(c *vramtest.LibraryCall) error {
-			assert.Nil(t, vramtest.Slice[uint8](c, 3))
-			assert.Equal(t, 3, c.Arguments())
+		"it changed argument 3, which is declared In": func(c *vramtest.LibraryCall) error {
+			vramtest.Slice[uint8](c, 3)[0] = 7
+			return nil
+		},
+		"there is no argument 4 of 4": func(c *vramtest.LibraryCall) error {
+			assert.Nil(t, vramtest.Slice[uint8](c, 4))
+			assert.Nil(t, vramtest.Slice[uint8](c, -1), "the first misuse is the fault")
+			assert.Equal(t, 4, c.Arguments())
 			return nil
 		},
 		"argument 2 is a value":  func(c *vramtest.LibraryCall) error { vramtest.Slice[uint8](c, 2); return nil },
@@ -126,7 +223,7 @@ func TestFaultsOfLibraries(t *testing.T) {
 		dev, c := stood(t, vramtest.Library("library", compute), vramtest.Expected())
 		x, y := buffer(t, c, 64), buffer(t, c, 64)
 		require.NoError(t, c.Fill8(cuda.Whole(x), 1))
-		require.NoError(t, c.LaunchWith("library", absent, cuda.In(x), cuda.Out(y).Of(0, 62), cuda.Value(uint32(1))))
+		require.NoError(t, c.LaunchWith("library", absent, cuda.In(x), cuda.Out(y).Of(0, 62), cuda.Value(uint32(1)), cuda.In(x)))
 		require.Error(t, c.Synchronize(t.Context()))
 		require.Len(t, dev.Faults(), 1, text)
 		var failed *vramtest.LibraryError

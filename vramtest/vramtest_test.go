@@ -216,34 +216,140 @@ func TestWhatCannotBe(t *testing.T) {
 	assert.Panics(t, func() { vramtest.Open(&sheet{}, vramtest.Config(vram.Config{LimitBytes: -7})) })
 }
 
-// The allocator's driver may fail, and an observer of the caller's is told as well.
+// The allocator's driver may fail, and an observer of the caller's is told as well: also where kernels are executed.
 func TestOptions(t *testing.T) {
-	var faults *fault.Driver
-	var told []string
-	dev := vramtest.Open(t,
-		vramtest.Config(vram.Config{Observer: vram.Observer{
-			Allocated: func(vram.BufferEvent) { told = append(told, "allocated") },
-			Freed:     func(vram.BufferEvent) { told = append(told, "freed") },
-			Closed:    func() { told = append(told, "closed") },
-		}}),
-		vramtest.Wrap(func(inner cudadrv.Driver) cudadrv.Driver {
-			faults = fault.Wrap(inner)
-			return faults
-		}),
-	)
+	for _, more := range [][]vramtest.Option{nil, {vramtest.Kernels()}} {
+		var faults *fault.Driver
+		var told []string
+		var events []vram.BufferEvent
+		tell := func(what string) func(vram.BufferEvent) {
+			return func(e vram.BufferEvent) { told, events = append(told, what), append(events, e) }
+		}
+		dev := vramtest.Open(t, append(more,
+			vramtest.Config(vram.Config{Observer: vram.Observer{
+				Allocated: tell("allocated"), Freed: tell("freed"), Closed: func() { told = append(told, "closed") },
+			}}),
+			vramtest.Wrap(func(inner cudadrv.Driver) cudadrv.Driver {
+				faults = fault.Wrap(inner)
+				return faults
+			}),
+		)...)
+		s := dev.Stream()
+		require.NoError(t, faults.Add(fault.Rule{Func: "cuMemCreate", Result: cudadrv.OutOfMemory}))
+		_, err := s.Alloc(4096)
+		require.ErrorIs(t, err, vram.ErrOutOfMemory)
+		faults.Clear()
+		b, err := s.AllocFor(t.Context(), vram.Request{Bytes: 4096, Tag: "named"})
+		require.NoError(t, err)
+		require.NoError(t, b.Free())
+		require.Len(t, events, 2)
+		for _, e := range events {
+			assert.Equal(t, []any{b.Ptr(), int64(4096), s.ID(), s.Handle(), "named"}, []any{e.Ptr, e.Bytes, e.Stream, e.Handle, e.Tag})
+			assert.Contains(t, e.Place.String(), "TestOptions")
+		}
+		p, err := dev.GPU().MemAlloc(4096)
+		require.NoError(t, err)
+		require.NoError(t, dev.GPU().MemsetD8Async(p, 0, 4096, s.Handle()))
+		require.NoError(t, dev.GPU().MemFree(p))
+		dev.SetCapacity(0)
+		_, err = s.Alloc(1 << 30)
+		require.ErrorIs(t, err, vram.ErrOutOfMemory)
+		require.NoError(t, dev.Close())
+		assert.Equal(t, []string{"allocated", "freed", "closed"}, told)
+	}
+}
+
+// expecting opens a device whose hazards fail nothing, nor does a buffer that lives at the end.
+func expecting(t *testing.T, options ...vramtest.Option) *vramtest.Device {
+	t.Helper()
+	other := &sheet{}
+	dev := vramtest.Open(other, append(options, vramtest.Expected())...)
+	t.Cleanup(other.end)
+	return dev
+}
+
+// A kernel has all that it touches, and each stale buffer of a launch is a hazard of its own.
+func TestALaunchOfManyTouches(t *testing.T) {
+	const count = 3
+	for n := range count {
+		dev := expecting(t)
+		one, two := dev.Stream(), dev.Stream()
+		var touches []vramtest.Touch
+		var racing vram.Buffer
+		for i := range count {
+			b := alloc(t, one, 4096)
+			if touches = append(touches, vramtest.Reads(b)); i == n {
+				racing = b
+			}
+		}
+		dev.Wait(two, dev.Record(one)) // after the allocations
+		dev.Launch(one, time.Millisecond, vramtest.Writes(racing))
+		dev.Launch(two, time.Millisecond, touches...)
+		require.Len(t, dev.Hazards(), 1, n)
+		assert.Equal(t, hazard.Race, dev.Hazards()[0].Kind)
+	}
+	dev := expecting(t)
 	s := dev.Stream()
-	require.NoError(t, faults.Add(fault.Rule{Func: "cuMemCreate", Result: cudadrv.OutOfMemory}))
-	_, err := s.Alloc(4096)
-	require.ErrorIs(t, err, vram.ErrOutOfMemory)
-	faults.Clear()
-	require.NoError(t, alloc(t, s, 4096).Free())
-	p, err := dev.GPU().MemAlloc(4096)
+	first := alloc(t, s, 4096)
+	second := alloc(t, s, 8192)
+	third := alloc(t, s, 16384) // each at a place of its own
+	require.NoError(t, first.Free())
+	require.NoError(t, second.Free())
+	require.NoError(t, third.Free())
+	dev.Launch(s, time.Millisecond, vramtest.Reads(first, second), vramtest.Writes(third))
+	var sizes []int64
+	for _, r := range dev.Hazards() {
+		assert.Equal(t, hazard.UseAfterFree, r.Kind)
+		sizes = append(sizes, r.Buffer.Bytes)
+	}
+	assert.ElementsMatch(t, []int64{4096, 8192, 16384}, sizes)
+}
+
+// The test's own view is closed at the end of the test, whether the test has closed the device before or not.
+func TestTheViewEndsWithTheTest(t *testing.T) {
+	for _, close := range []func(dev *vramtest.Device) error{
+		(*vramtest.Device).Close,
+		func(*vramtest.Device) error { return nil },
+	} {
+		other := &sheet{}
+		dev := vramtest.Open(other)
+		require.NoError(t, close(dev))
+		p, err := dev.GPU().MemAlloc(4096)
+		require.NoError(t, err, "before the end")
+		require.NoError(t, dev.GPU().MemFree(p))
+		other.end()
+		assert.Empty(t, other.failures)
+		_, err = dev.GPU().MemAlloc(4096)
+		require.Error(t, err)
+	}
+}
+
+// The device that the configuration names is the one that is checked, and that has the test's work.
+func TestAnotherDevice(t *testing.T) {
+	dev := expecting(t, vramtest.Machine(sim.Config{Devices: 3}), vramtest.Config(vram.Config{Ordinal: 2}))
+	one, two := dev.Stream(), dev.Stream()
+	b, err := one.AllocFor(t.Context(), vram.Request{Bytes: 4096, Tag: "weights"})
 	require.NoError(t, err)
-	require.NoError(t, dev.GPU().MemsetD8Async(p, 0, 4096, s.Handle()))
-	require.NoError(t, dev.GPU().MemFree(p))
-	dev.SetCapacity(0)
-	_, err = s.Alloc(1 << 30)
-	require.ErrorIs(t, err, vram.ErrOutOfMemory)
-	require.NoError(t, dev.Close())
-	assert.Equal(t, []string{"allocated", "freed", "closed"}, told)
+	dev.Wait(two, dev.Record(one))
+	dev.Launch(one, time.Millisecond, vramtest.Writes(b))
+	dev.Launch(two, time.Millisecond, vramtest.WritesRange(b.Ptr(), 1))
+	require.NoError(t, b.Free())
+	require.NotEmpty(t, dev.Hazards())
+	assert.Contains(t, dev.Hazards()[0].String(), `, tag "weights", allocated at`)
+	before := dev.Now()
+	dev.Advance(time.Second)
+	assert.Equal(t, before+time.Second, dev.Now())
+}
+
+// Memory that the closed device had is reported with the place of Close.
+func TestAUseAfterClose(t *testing.T) {
+	dev := expecting(t)
+	s := dev.Stream()
+	p := alloc(t, s, 4096).Ptr()
+	require.Error(t, dev.Close(), "a buffer lives")
+	own, err := dev.GPU().StreamCreate()
+	require.NoError(t, err)
+	_ = dev.GPU().Kernel(own, time.Millisecond, hazard.Access{Ptr: p, Bytes: 1})
+	require.NotEmpty(t, dev.Hazards())
+	assert.Contains(t, dev.Hazards()[0].String(), "freed at\n    vramtest_test.TestAUseAfterClose")
 }

@@ -153,10 +153,15 @@ func (r *reports) number(s cudadrv.Stream, id uint32) {
 // would fill the memory with its steps.
 const mostReports = 100
 
-// add keeps a report unless one of that kind with both places is known.
+// add keeps a report unless one of that kind with both places is known. The place of the free stands for an earlier use that there
+// is not.
 func (r *reports) add(report Report) {
 	r.count++
-	key := fmt.Sprint(report.Kind, report.Now.What, report.Now.Place, report.Before.What, report.Before.Place)
+	before := report.Before.Place
+	if report.Before.What == "" && report.Buffer != nil {
+		before = report.Buffer.Freed
+	}
+	key := fmt.Sprint(report.Kind, report.Now.What, report.Now.Place, report.Before.What, before)
 	if len(r.kept) == mostReports || r.known[key] {
 		return
 	}
