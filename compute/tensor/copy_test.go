@@ -1,6 +1,9 @@
 package tensor_test
 
 import (
+	"errors"
+	"math"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -9,7 +12,10 @@ import (
 	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/compute/tensor"
 	"github.com/go-vram/vram/cuda"
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/fault"
 	"github.com/go-vram/vram/cudadrv/sim"
+	"github.com/go-vram/vram/vramtest"
 )
 
 func TestCopiesBetweenViews(t *testing.T) {
@@ -93,6 +99,76 @@ func TestWideViewsAreRead(t *testing.T) {
 	})
 	require.ErrorIs(t, err, cuda.ErrCapturing)
 	require.NoError(t, x.Free())
+}
+
+// counted returns the calls of the driver that a function makes, of those that copy.
+func counted(t *testing.T, faults *fault.Driver, f func() error) map[string]int {
+	t.Helper()
+	calls := map[string]int{}
+	faults.SetBefore(func(function string) {
+		if strings.HasPrefix(function, "cuMemcpy") {
+			calls[function]++
+		}
+	})
+	require.NoError(t, f())
+	faults.SetBefore(nil)
+	return calls
+}
+
+// A read takes one copy to the host. The device packs before where the elements lie in more than 64 KiB and more than four times
+// their bytes.
+func TestCopiesOfAReadView(t *testing.T) {
+	var faults *fault.Driver
+	_, c := newRig(t, vramtest.Wrap(func(inner cudadrv.Driver) cudadrv.Driver {
+		faults = fault.Wrap(inner)
+		return faults
+	}))
+	const most = 64 << 10
+	x := must(tensor.From(c, make([]uint8, 4*most), 4*most))(t)
+	for _, p := range []struct {
+		end, step int // of a slice from 0
+		packs     bool
+	}{
+		{4 * most, 1, false},
+		{most + 4, 4, false}, // as many bytes as four times the elements, less three
+		{most, 1024, false},  // in 64 KiB
+		{most + 1, 1024, true},
+		{4 * most, 5, true},
+	} {
+		view := must(x.Slice(0, 0, p.end, p.step))(t)
+		calls := counted(t, faults, func() error { _, err := tensor.Read[uint8](view); return err })
+		assert.Equal(t, 1, calls["cuMemcpyDtoHAsync"], "%+v: %v", p, calls)
+		assert.Equal(t, p.packs, len(calls) > 1, "%+v: %v", p, calls)
+
+		g, err := c.Capture(func() error {
+			during := counted(t, faults, func() error {
+				_, err := tensor.Read[uint8](view)
+				require.ErrorIs(t, err, cuda.ErrCapturing)
+				return nil
+			})
+			assert.Empty(t, during, "%+v: the graph gets nothing of a read that is refused", p)
+			return nil
+		})
+		if err == nil {
+			require.NoError(t, g.Close())
+		}
+	}
+	require.NoError(t, x.Free())
+}
+
+// Rows whose distance is above the driver's limit, which is in bytes, are copied one by one.
+func TestRowsThatLieFarApart(t *testing.T) {
+	var faults *fault.Driver
+	_, c := newRig(t, vramtest.Machine(sim.Config{TotalBytes: 16 << 30}), vramtest.Wrap(func(inner cudadrv.Driver) cudadrv.Driver {
+		faults = fault.Wrap(inner)
+		return faults
+	}))
+	const limit = math.MaxInt32 / 4 // of elements
+	for columns, want := range map[int]map[string]int{limit: {"cuMemcpy2DAsync": 1}, limit + 1: {"cuMemcpyDtoDAsync": 3}} {
+		x, y := must(tensor.New(c, tensor.Float32, 3, columns))(t), must(tensor.New(c, tensor.Float32, 3, 10))(t)
+		assert.Equal(t, want, counted(t, faults, func() error { return tensor.Copy(c, y, must(x.Narrow(1, 5, 10))(t)) }), columns)
+		require.NoError(t, errors.Join(x.Free(), y.Free()))
+	}
 }
 
 func TestTensorsMoveBetweenDevices(t *testing.T) {

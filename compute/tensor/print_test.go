@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -93,6 +94,17 @@ int32[2 600 1] on GPU 0
 	one := must(tensor.Scalar(c, int8(3)))(t)
 	huge, err := one.Broadcast(1<<40, 2)
 	prints(t, huge, err, "[[3 3]\n [3 3]\n [3 3]\n …\n [3 3]\n [3 3]\n [3 3]]\nint8[1099511627776 2] on GPU 0, a view\n")
+}
+
+// Up to a thousand elements are printed whole.
+func TestTheLargestTensorThatIsPrintedWhole(t *testing.T) {
+	_, c := newRig(t)
+	for elements, elided := range map[int]bool{999: false, 1000: false, 1001: true} {
+		x := must(tensor.New(c, tensor.Int8, elements))(t)
+		require.NoError(t, tensor.Fill(c, x, int8(1)))
+		assert.Equal(t, elided, strings.Contains(must(tensor.Sprint(x))(t), "…"), elements)
+		require.NoError(t, x.Free())
+	}
 }
 
 func TestErrorsOfWritersAreReturned(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 	"github.com/go-vram/vram/compute/tensor/layout"
 	"github.com/go-vram/vram/cuda"
 	"github.com/go-vram/vram/cudadrv/sim"
+	"github.com/go-vram/vram/vramtest"
 )
 
 // allocated makes a tensor with memory.
@@ -71,6 +72,57 @@ func TestAScopeThatFailsFreesItsTensors(t *testing.T) {
 	})
 	assert.False(t, x.Live())
 	assert.Zero(t, r.liveBytes())
+}
+
+// The newest tensor of a scope is freed first. The error of a function does not hide those of the frees.
+func TestTheEndOfAScope(t *testing.T) {
+	var freed []int64
+	_, c := newRig(t, vramtest.Config(vram.Config{Observer: vram.Observer{Freed: func(e vram.BufferEvent) { freed = append(freed, e.Bytes) }}}))
+	require.NoError(t, tensor.Scoped(c, func(s *tensor.Scope) error {
+		late := must(tensor.New(s, tensor.Int8, 1))(t)
+		for n := range 4 {
+			allocated(t, s, tensor.Int8, n+2)
+		}
+		return late.Allocate() // its place is that of its making
+	}))
+	assert.Equal(t, []int64{5, 4, 3, 2, 1}, freed)
+
+	mine := errors.New("mine")
+	dev := must(vram.Open(vram.Config{Driver: sim.New(sim.Config{Bytes: true})}))(t)
+	closed := must(cuda.NewContext(must(dev.NewStream())(t)))(t)
+	err := tensor.Scoped(closed, func(s *tensor.Scope) error {
+		allocated(t, s, tensor.Int8, 1)
+		require.Error(t, dev.Close(), "a buffer lives")
+		return mine
+	})
+	require.ErrorIs(t, err, mine)
+	require.ErrorIs(t, err, vram.ErrClosed)
+	require.NoError(t, closed.Close())
+}
+
+// A function that fails to make a tensor leaves none in the scope.
+func TestAScopeHasNoTensorThatFailed(t *testing.T) {
+	set := must(vram.OpenAll(vram.Config{Driver: sim.New(sim.Config{Bytes: true, Devices: 2, TotalBytes: 32 << 20})}))(t)
+	c := must(cuda.NewContext(must(set.Devices()[0].NewStream())(t)))(t)
+	other := must(cuda.NewContext(must(set.Devices()[1].NewStream())(t)))(t)
+	const large = 64 << 20
+	one, far := must(tensor.Scalar(c, int8(1)))(t), must(tensor.Scalar(other, int8(1)))(t)
+	wide := must(one.Broadcast(large))(t)
+	s := must(tensor.NewScope(c))(t)
+	for name, f := range map[string]func() (*tensor.Tensor, error){
+		"from":       func() (*tensor.Tensor, error) { return tensor.From(s, make([]int8, large)) },
+		"full":       func() (*tensor.Tensor, error) { return tensor.Full(s, int8(1), large) },
+		"clone":      func() (*tensor.Tensor, error) { return tensor.Clone(s, wide) },
+		"contiguous": func() (*tensor.Tensor, error) { return tensor.Contiguous(s, wide) },
+		"to":         func() (*tensor.Tensor, error) { return tensor.To(s, wide) },
+		"to another": func() (*tensor.Tensor, error) { return tensor.To(s, must(far.Broadcast(large))(t)) },
+	} {
+		x, err := f()
+		require.ErrorIs(t, err, vram.ErrTooLarge, name)
+		assert.Nil(t, x, name)
+		assert.Empty(t, s.Live(), name)
+	}
+	require.NoError(t, errors.Join(s.Close(), one.Free(), far.Free(), c.Close(), other.Close(), set.Close()))
 }
 
 // Tensors of an inner scope that are kept belong to the one around it.
@@ -147,8 +199,12 @@ func TestLiveTensorsAreReported(t *testing.T) {
 	s := must(tensor.NewScope(c, tensor.Sites()))(t)
 	require.NoError(t, s.Check())
 	x := must(tensor.Zeros(s, tensor.Float32, 2, 3))(t)
+	var site string // with the line
 	require.NoError(t, tensor.Scoped(s, func(inner *tensor.Scope) error {
 		y := must(tensor.From(inner, []half16{1, 2}))(t)
+		require.Len(t, inner.Live(), 1)
+		require.True(t, inner.Live()[0].Site.Known(), "the option holds for scopes inside")
+		site = inner.Live()[0].Site.String()
 		return inner.Keep(y)
 	}))
 	err := s.Check()
@@ -157,6 +213,7 @@ func TestLiveTensorsAreReported(t *testing.T) {
 	require.Len(t, leak.Live, 2)
 	assert.Equal(t, []int{2, 3}, leak.Live[0].Shape)
 	assert.Equal(t, int64(24), leak.Live[0].Bytes)
+	assert.Equal(t, site, leak.Live[1].Site.String(), "the place of Keep is none")
 	assert.Regexp(t, `^tensor: 2 not freed
 	float32\[2 3\], 24 bytes, made in tensor_test.TestLiveTensorsAreReported \(scope_test.go:\d+\)
 	int16\[2\], 4 bytes, made in tensor_test.TestLiveTensorsAreReported.* \(scope_test.go:\d+\)$`, err.Error())
@@ -311,7 +368,9 @@ func TestTagsOfAScope(t *testing.T) {
 	s.SetTag("a")
 	late := must(tensor.Zeros(s, tensor.Int8, 200))(t)
 	inner := must(tensor.NewScope(s))(t)
+	dirty := must(tensor.Full(inner, int8(7), 200))(t)
 	allocated(t, inner, tensor.Int8, 300)
+	require.NoError(t, dirty.Free(), "its memory is not zero")
 	s.SetTag("b")
 	require.NoError(t, late.Allocate())
 	assert.Equal(t, make([]int8, 200), must(tensor.Read[int8](late))(t))

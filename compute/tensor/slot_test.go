@@ -29,6 +29,13 @@ func TestASlotHasOneTensorAtATime(t *testing.T) {
 	require.ErrorIs(t, own.Free(), tensor.ErrFreed)
 	assert.Equal(t, before, r.liveBytes())
 
+	gaps := must(layout.New([]int{3, 2}, []int{100, 1}, 50))(t) // places to 252
+	apart := must(slot.New(c, tensor.Float32, gaps))(t)
+	assert.Equal(t, before+2*unit, r.liveBytes())
+	require.NoError(t, tensor.Copy(c, apart, must(x.Transpose(0, 1))(t)))
+	assert.Equal(t, []float32{0, 3, 1, 4, 2, 5}, must(tensor.Read[float32](apart))(t))
+	require.NoError(t, apart.Free())
+
 	empty := must(slot.New(c, tensor.Float32, must(layout.Of(0, 2))(t)))(t)
 	assert.Equal(t, before, r.liveBytes())
 	assert.Empty(t, must(tensor.Read[float32](empty))(t))

@@ -218,7 +218,10 @@ func TestUseAfterFree(t *testing.T) {
 	}
 	_, err = tensor.Read[float32](w)
 	require.EqualError(t, err, "tensor: read float32[2] on GPU 0, a view, freed: the storage was freed")
-	require.ErrorIs(t, x.Free(), tensor.ErrFreed)
+	second := x.Free()
+	require.ErrorIs(t, second, tensor.ErrFreed)
+	var refusal *vram.FreeError
+	require.ErrorAs(t, second, &refusal, "with the places of the allocation and of the first free")
 	sees(t, y, count[float32](6)...)
 	require.NoError(t, y.Free())
 
@@ -258,7 +261,11 @@ func TestMistakesAreErrors(t *testing.T) {
 	} {
 		require.EqualError(t, err, text)
 	}
-	_, err := tensor.New(c, tensor.Float64, 1<<60, 4)
+	shape := []int{3}
+	_, err := tensor.From(c, []float32{1, 2}, shape...)
+	shape[0] = 7
+	require.ErrorContains(t, err, "shape [3]", "the error has a shape of its own")
+	_, err = tensor.New(c, tensor.Float64, 1<<60, 4)
 	require.ErrorIs(t, err, tensor.ErrTooLarge)
 	_, err = tensor.New(c, tensor.Float64, make([]int, 9)...)
 	require.ErrorIs(t, err, tensor.ErrRank)
@@ -322,6 +329,9 @@ func TestOverABuffer(t *testing.T) {
 	require.ErrorIs(t, x.Free(), tensor.ErrView)
 	r := must(must(x.Slice(0, 2, 0, -1))(t).Range())(t)
 	assert.Equal(t, cuda.Part(b, 4, 20), r)
+	var slot tensor.Slot
+	part := must(tensor.Over(c, b, tensor.Float32, must(layout.Of(2))(t)))(t)
+	sees(t, must(slot.View(part, must(layout.Of(6))(t)))(t), count[float32](6)...) // the whole buffer is the storage
 	_, err := tensor.Over(c, b, tensor.Float64, x.Layout())
 	require.EqualError(t, err, "tensor: over [3 2] strides [1 3] offset 0: the buffer has 3 elements of float64")
 	_, err = tensor.Over(c, b, 0, x.Layout())
@@ -347,6 +357,8 @@ func TestTensorsAreArgumentsOfKernels(t *testing.T) {
 	assert.Equal(t, cuda.In(must(x.Buffer())(t)).Of(16, 16), in)
 	require.NoError(t, c.Launch(f, cuda.Cover(4, 32), in, out))
 	inOut := must(y.InOut())(t)
+	assert.Equal(t, cuda.InOut(must(y.Buffer())(t)).Of(0, 16), inOut)
+	assert.Equal(t, cuda.Out(must(y.Buffer())(t)).Of(0, 16), out)
 	require.NoError(t, tensor.Scoped(c, func(s *tensor.Scope) error { return s.Launch(f, cuda.Cover(4, 32), in, inOut) }))
 	require.NoError(t, x.Free())
 	require.ErrorIs(t, c.Launch(f, cuda.Cover(4, 32), in, out), cuda.ErrNotLive)

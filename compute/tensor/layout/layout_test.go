@@ -63,6 +63,7 @@ func TestShapesThatCannotBeAreRefused(t *testing.T) {
 		"tensor: strides [2 3] and [-1 1]: from the offset 0 on they lead to place -1":                     refused(layout.New([]int{2, 3}, []int{-1, 1}, 0)),
 		"tensor: strides [2] and [9223372036854775807]: layout: too many elements":                         refused(layout.New([]int{2}, []int{math.MaxInt}, 0)),
 		"tensor: strides [3] and [-9223372036854775808]: layout: too many elements":                        refused(layout.New([]int{3}, []int{math.MinInt}, 0)),
+		"tensor: strides [0] and [1]: from the offset -1 on they lead to place -1":                         refused(layout.New([]int{0}, []int{1}, -1)),
 		"tensor: strides [] and []: from the offset -1 on they lead to place -1":                           refused(layout.New(nil, nil, -1)),
 		"tensor: reshape [2 3] and [4]: the numbers of elements differ":                                    refused(l.Reshape(4)),
 		"tensor: reshape [2 3] and [4 -1]: no length fits in the place of -1":                              refused(l.Reshape(4, -1)),
@@ -430,6 +431,40 @@ func TestLayoutsMeet(t *testing.T) {
 	assert.True(t, layout.Meet(l, l))
 	assert.False(t, layout.Meet(top, bottom))
 	assert.False(t, layout.Meet(l, none))
+	none, err := layout.New([]int{0}, []int{1}, 5) // its bounds are one place, among those of l
+	require.NoError(t, err)
+	assert.False(t, layout.Meet(none, l))
+	assert.False(t, layout.Meet(l, none))
+}
+
+// Errors keep the shapes that they were made with.
+func TestErrorsHaveTheirOwnShapes(t *testing.T) {
+	l := of(t, 2, 3)
+	for name, f := range map[string]func(shape []int) error{
+		"of":                 func(shape []int) error { _, err := layout.Of(append(shape, -1)...); return err },
+		"count":              func(shape []int) error { _, err := layout.Count(append(shape, 1<<62)...); return err },
+		"new":                func(shape []int) error { _, err := layout.New(shape, shape[:1], 0); return err },
+		"new by its strides": func(shape []int) error { _, err := layout.New([]int{1, 2}, shape[:1], 0); return err },
+		"reshape":            func(shape []int) error { _, err := l.Reshape(shape...); return err },
+		"broadcast":          func(shape []int) error { _, err := l.Broadcast(shape...); return err },
+		"broadcast shape":    func(shape []int) error { _, err := layout.BroadcastShape(shape, []int{3, 7}); return err },
+		"at":                 func(shape []int) error { _, err := l.At(append(shape, 9)...); return err },
+		"a reshape without strides": func(shape []int) error {
+			turned, err := l.Transpose(0, 1)
+			require.NoError(t, err)
+			_, err = turned.Reshape(append(shape[:0], 6)...)
+			return err
+		},
+	} {
+		shape := append(make([]int, 0, 8), 4, 5) // with room, so that append writes there
+		err := f(shape)
+		require.Error(t, err, name)
+		before := err.Error()
+		for i := range shape[:cap(shape)] {
+			shape[:cap(shape)][i] = 77
+		}
+		assert.Equal(t, before, err.Error(), name)
+	}
 }
 
 func TestViewsAllocateNothing(t *testing.T) {

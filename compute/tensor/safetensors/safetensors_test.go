@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -197,6 +198,13 @@ func TestSizesThatAreClaimedAreNotAllocated(t *testing.T) {
 	f, err := safetensors.Open(bytes.NewReader(b), int64(len(b))+1<<62)
 	require.NoError(t, err)
 	assert.EqualValues(t, 1<<62, f.Entries()[0].Elements())
+
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, err = open(binary.LittleEndian.AppendUint64(nil, safetensors.MaxHeaderBytes))
+	runtime.ReadMemStats(&after)
+	require.ErrorContains(t, err, "longer than the file")
+	assert.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(safetensors.MaxHeaderBytes/2), "the header that is claimed, too")
 }
 
 func TestTensorsThatAFileCannotHave(t *testing.T) {
@@ -222,6 +230,7 @@ func TestTensorsThatAFileCannotHave(t *testing.T) {
 	}
 	var format *safetensors.FormatError
 	require.ErrorAs(t, safetensors.Write(io.Discard, map[string]string{"a": "\xff"}, nil), &format)
+	require.NoError(t, safetensors.Write(io.Discard, nil, []safetensors.Source{{Name: "a", Type: safetensors.Int8, Shape: []int64{3, 0}}}), "no data of none")
 
 	require.ErrorAs(t, safetensors.Write(nil, nil, nil), &format)
 	_, err := safetensors.Open(nil, 100)
@@ -257,6 +266,7 @@ func TestFailuresOfReadersAndWriters(t *testing.T) {
 	require.NoError(t, err)
 	var length *safetensors.LengthError
 	require.ErrorAs(t, f.ReadInto(make([]byte, 3), "a"), &length)
+	assert.Equal(t, &safetensors.LengthError{Tensor: "a", Bytes: 4, Given: 3}, length)
 	var missing *safetensors.NotFoundError
 	require.ErrorAs(t, f.ReadInto(nil, "b"), &missing)
 	_, err = f.Entry("b")

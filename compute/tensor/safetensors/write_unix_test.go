@@ -13,6 +13,32 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// nextDescriptor returns the number of the file that is opened next: the lowest one that is free.
+func nextDescriptor(t *testing.T) uintptr {
+	t.Helper()
+	f, err := os.Open(os.DevNull)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, f.Close()) }()
+	return f.Fd()
+}
+
+// Files and folders are closed, also where the file is refused.
+func TestFilesAreClosed(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	before := nextDescriptor(t)
+	require.NoError(t, WriteFile(path, nil, []Source{{Name: "a", Type: Uint8, Shape: []int64{3}, Data: strings.NewReader("new")}}))
+	f, err := OpenFile(path)
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+	require.Error(t, WriteFile(path, nil, []Source{{Name: "a", Type: Uint8, Shape: []int64{4}, Data: strings.NewReader("new")}}))
+	require.NoError(t, os.WriteFile(path, []byte("no file of tensors"), 0o600))
+	_, err = OpenFile(path)
+	require.Error(t, err)
+	_, err = OpenFile(path + ".none")
+	require.Error(t, err)
+	assert.Equal(t, before, nextDescriptor(t))
+}
+
 // A new file is on the disk before it has the path, and the path's name after that. Whichever call fails, the path has a whole file.
 func TestFilesAreDurable(t *testing.T) {
 	errFull := errors.New("the disk is full")
