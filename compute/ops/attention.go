@@ -98,6 +98,7 @@ const (
 // attending is one call.
 type attending struct {
 	set     *set
+	in      tensor.Context // of temporary memory, which has the tag of a scope
 	on      *cuda.Context
 	how     AttentionConfig
 	all     [attended]*tensor.Tensor // nil where the call has none; copies of those whose layout no kernel takes
@@ -130,7 +131,7 @@ func (a *attending) backward() bool { return a.written[attendDQ] }
 // run checks the tensors and submits the launches.
 func (a *attending) run(at tensor.Context, written []int) error {
 	var err error
-	if a.on, err = tensor.ContextOf(at); err != nil {
+	if a.in, a.on, err = contextsOf(at); err != nil {
 		return err
 	}
 	for _, i := range written {
@@ -349,9 +350,14 @@ func (a *attending) packed(from int) error {
 		if err != nil {
 			return err
 		}
-		return temporary(a.on, t.Type(), l, func(copied *tensor.Tensor) error {
+		return temporary(a.in, t.Type(), l, func(copied *tensor.Tensor) error {
 			a.all[i] = copied
 			if a.written[i] {
+				if a.partly(i) {
+					if err := tensor.Copy(a.on, copied, t); err != nil {
+						return err
+					}
+				}
 				if err := a.packed(i + 1); err != nil {
 					return err
 				}
@@ -364,6 +370,14 @@ func (a *attending) packed(from int) error {
 		})
 	}
 	return a.launch()
+}
+
+// partly reports whether an output may have rows of no sequence, which stay as they are.
+func (a *attending) partly(i int) bool {
+	if i == attendDK || i == attendDV {
+		return a.how.KeyOffsets != nil
+	}
+	return a.how.QueryOffsets != nil
 }
 
 // takes reports whether the kernels take a layout: of rows of heads, or of a number for each of them.

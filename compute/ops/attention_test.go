@@ -2,6 +2,7 @@ package ops_test
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -254,6 +255,22 @@ func TestAttentionErrors(t *testing.T) {
 	require.ErrorAs(t, err, &wrong)
 	_, _, err = r.o.Attention(r.s, q, k, k, ops.AttentionConfig{KeyLengths: k})
 	require.ErrorAs(t, err, &wrong)
+	ends, err := numbers(6).Slice(0, 0, 6, 2)
+	require.NoError(t, err)
+	pages, err := numbers(2, 6).Slice(1, 0, 6, 3)
+	require.NoError(t, err)
+	for _, how := range []ops.AttentionConfig{
+		{QueryOffsets: half(3)},
+		{QueryOffsets: numbers(3), KeyOffsets: half(3)},
+		{Table: half(2, 2), KeyLengths: numbers(2)},
+	} {
+		_, _, err = r.o.Attention(r.s, half(2, 4, 3, 64), half(2, 2, 4, 64), half(2, 2, 4, 64), how)
+		require.ErrorAs(t, err, &wrong, "integers alone")
+	}
+	_, _, err = r.o.Attention(r.s, half(4, 3, 64), half(2, 2, 4, 64), half(2, 2, 4, 64), ops.AttentionConfig{QueryOffsets: ends})
+	require.ErrorIs(t, err, ops.ErrShape, "offsets with gaps")
+	_, _, err = r.o.Attention(r.s, q, half(2, 2, 4, 64), half(2, 2, 4, 64), ops.AttentionConfig{Table: pages, KeyLengths: numbers(2)})
+	require.ErrorIs(t, err, ops.ErrShape, "a table with gaps")
 	out, lse, err := r.o.Attention(r.s, q, k, k, ops.AttentionConfig{})
 	require.NoError(t, err)
 	_, _, _, err = r.o.AttentionBackward(r.s, q, out, nil, q, k, k, ops.AttentionConfig{})
@@ -262,4 +279,54 @@ func TestAttentionErrors(t *testing.T) {
 	require.ErrorIs(t, err, ops.ErrShape)
 	_, _, err = ops.Attentions{}.Attention(r.s, q, k, k, ops.AttentionConfig{})
 	require.ErrorIs(t, err, ops.ErrNotOpen)
+}
+
+// Rows of no sequence stay as they are, in any layout; so does all around the rows.
+func TestRowsOfNoSequence(t *testing.T) {
+	r := newRig(t)
+	const heads, rows, dim = 2, 9, 64
+	offsets := r.made(tensor.Int32, 3)
+	require.NoError(t, tensor.Write(offsets, []int32{2, 5, 7}))
+	how := ops.AttentionConfig{QueryOffsets: offsets, KeyOffsets: offsets}
+	q, _ := r.halves(viewContiguous, tensor.Float16, heads, rows, dim)
+	want, wantLSE := r.laidRows(viewContiguous, tensor.Float16, heads, rows, dim), r.laidRows(viewContiguous, tensor.Float32, heads, rows)
+	require.NoError(t, r.o.AttentionInto(r.s, want, wantLSE, q, q, q, how))
+	var gradients [3]*tensor.Tensor
+	for i := range gradients {
+		gradients[i] = r.laidRows(viewContiguous, tensor.Float16, heads, rows, dim)
+	}
+	backward := func(to [3]*tensor.Tensor) error {
+		return r.o.AttentionBackwardInto(r.s, to[0], to[1], to[2], q, want, wantLSE, q, q, q, how)
+	}
+	require.NoError(t, backward(gradients))
+	for _, x := range []*tensor.Tensor{want, gradients[0], gradients[1], gradients[2]} {
+		for row, left := range []bool{true, true, false, false, false, false, false, true, true} {
+			part, err := x.Narrow(1, row, 1)
+			require.NoError(t, err)
+			sevens := !slices.ContainsFunc(r.read(part).values, func(v float64) bool { return v != 7 })
+			require.Equal(t, left, sevens, row)
+		}
+	}
+	for _, kind := range []int{viewStep, viewMisaligned, viewBackwards} {
+		out, lse := r.laidRows(kind, tensor.Float16, heads, rows, dim), r.laidRows(kind, tensor.Float32, heads, rows)
+		require.NoError(t, r.o.AttentionInto(r.s, out, lse, q, q, q, how))
+		r.near(r.read(want).values, out, 0, 0, kind)
+		r.near(r.read(wantLSE).values, lse, 0, 0, kind)
+		to := [3]*tensor.Tensor{}
+		for i := range to {
+			to[i] = r.laidRows(kind, tensor.Float16, heads, rows, dim)
+		}
+		require.NoError(t, backward(to))
+		for i := range to {
+			r.near(r.read(gradients[i]).values, to[i], 0, 0, kind, i)
+		}
+	}
+}
+
+// laidRows is a tensor in a layout whose elements are 7.
+func (r *rig) laidRows(kind int, of tensor.Type, shape ...int) *tensor.Tensor {
+	r.Helper()
+	x := r.viewAs(kind, of, shape)
+	require.NoError(r, r.o.FillInto(r.s, x, 7))
+	return x
 }

@@ -108,16 +108,16 @@ func (o rowGradients) normInto(at tensor.Context, op operation, outs [3]*tensor.
 	for _, i := range all.steps[:all.count] {
 		switch {
 		case i == biasStep:
-			err = renamed(op, o.set.summedInto(at, key{op: opSum}, dbias, n.grad))
+			err = o.set.summedInto(at, key{op: opSum}, dbias, n.grad)
 		case i != weightStep:
 			err = o.normBackward(at, op, k, dx, &n)
 		case op == opRMSNormBackward:
-			err = named(opRMSWeightBackward, o.rmsWeight(at, k, dweight, n.grad, n.x), []*tensor.Tensor{dweight}, n.grad, n.x)
+			err = named(op, o.rmsWeight(at, k, dweight, n.grad, n.x), []*tensor.Tensor{dweight}, n.grad, n.x)
 		default:
-			err = named(opWeightBackward, o.weightInto(at, k, dweight, n.grad, n.x), []*tensor.Tensor{dweight}, n.grad, n.x)
+			err = named(op, o.weightInto(at, k, dweight, n.grad, n.x), []*tensor.Tensor{dweight}, n.grad, n.x)
 		}
 		if err != nil {
-			return err
+			return renamed(op, err)
 		}
 	}
 	return nil

@@ -90,6 +90,7 @@ func checkNorm(outs [3]*tensor.Tensor, grads []*tensor.Tensor, most float64) err
 // gradNorm is a norm that is computed.
 type gradNorm struct {
 	set     *set
+	in      tensor.Context // of temporary memory, which has the tag of a scope
 	at      *cuda.Context
 	outs    [3]*tensor.Tensor
 	grads   []*tensor.Tensor
@@ -109,7 +110,7 @@ func squareBlocks(count int) int {
 
 // compute submits the launches.
 func (n *gradNorm) compute(at tensor.Context) (err error) {
-	if n.at, err = tensor.ContextOf(at); err != nil {
+	if n.in, n.at, err = contextsOf(at); err != nil {
 		return err
 	}
 	blocks := 0
@@ -124,7 +125,7 @@ func (n *gradNorm) compute(at tensor.Context) (err error) {
 	}
 	n.frame = n.set.frame()
 	defer n.frame.release()
-	return temporary(n.at, tensor.Float32, l, func(partial *tensor.Tensor) error {
+	return temporary(n.in, tensor.Float32, l, func(partial *tensor.Tensor) error {
 		n.partial = partial
 		for i, g := range n.grads {
 			if firstGrad(n.grads, g.Type()) < i {
@@ -179,7 +180,7 @@ func (n *gradNorm) copied(g *tensor.Tensor) error {
 	if err != nil {
 		return err
 	}
-	return temporary(n.at, g.Type(), l, func(dense *tensor.Tensor) error {
+	return temporary(n.in, g.Type(), l, func(dense *tensor.Tensor) error {
 		if err := (Makers{n.set}).CopyInto(n.at, dense, g); err != nil {
 			return err
 		}

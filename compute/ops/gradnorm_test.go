@@ -10,6 +10,7 @@ import (
 	"github.com/go-vram/vram/compute/kernel/routine"
 	"github.com/go-vram/vram/compute/ops"
 	"github.com/go-vram/vram/compute/tensor"
+	"github.com/go-vram/vram/compute/tensor/layout"
 )
 
 // The norm of gradients of many shapes, layouts and types equals the reference, and clips.
@@ -119,6 +120,21 @@ func TestClippedStepsInAGraph(t *testing.T) {
 	require.NoError(t, g.Close())
 }
 
+// A gradient that repeats elements counts each of them as often, also where it has as many elements as places.
+func TestGradNormOfRepeatedElements(t *testing.T) {
+	r := newRig(t)
+	x := r.contiguousOf(tensor.Float32, array{[]int{6}, []float64{1, 100, 100, 100, 100, 2}})
+	l, err := layout.New([]int{3, 2}, []int{0, 5}, 0)
+	require.NoError(t, err)
+	b, err := x.Buffer()
+	require.NoError(t, err)
+	repeated, err := tensor.Over(r.s, b, tensor.Float32, l)
+	require.NoError(t, err)
+	norm := r.zeros()
+	require.NoError(t, r.o.GradNormInto(r.s, norm, nil, nil, []*tensor.Tensor{repeated}, 1))
+	r.near([]float64{math.Sqrt(15)}, norm, 1e-6, 1)
+}
+
 func TestMistakesOfGradNorm(t *testing.T) {
 	r := newRig(t)
 	x := r.zeros(3)
@@ -130,6 +146,7 @@ func TestMistakesOfGradNorm(t *testing.T) {
 	require.ErrorIs(t, run(nil, nil, nil, math.NaN(), x), ops.ErrNumber)
 	require.ErrorIs(t, run(nil, nil, nil, 1, x, nil), tensor.ErrNoTensor)
 	require.ErrorAs(t, run(nil, nil, nil, 1, r.made(tensor.Float64, 3)), &types)
+	require.ErrorAs(t, run(nil, nil, nil, 1, x, r.made(tensor.Float64, 3)), &types, "each gradient")
 	require.ErrorAs(t, run(r.made(tensor.Float64), nil, nil, 1, x), &types)
 	require.ErrorAs(t, run(nil, nil, r.zeros(), 1, x), &types)
 	require.ErrorIs(t, run(r.zeros(2), nil, nil, 1, x), ops.ErrShape)

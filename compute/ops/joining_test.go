@@ -48,6 +48,20 @@ func TestConcat(t *testing.T) {
 	}
 }
 
+// The type of joined tensors is that to which all of them are promoted, in any order.
+func TestTypesOfConcat(t *testing.T) {
+	r := newRig(t)
+	all := []*tensor.Tensor{r.of(tensor.Int32, array{[]int{1}, []float64{3}}), r.of(tensor.Float32, array{[]int{1}, []float64{0.5}}), r.of(tensor.Int8, array{[]int{1}, []float64{2}})}
+	want := []float64{3, 0.5, 2}
+	for range all {
+		y, err := r.o.Concat(r.s, 0, all...)
+		require.NoError(t, err)
+		require.Equal(t, tensor.Float32, y.Type())
+		r.near(want, y, 0, 0)
+		all, want = append(all[1:], all[0]), append(want[1:], want[0])
+	}
+}
+
 func TestMistakesOfConcat(t *testing.T) {
 	r := newRig(t)
 	x, y := r.tensor(newArray([]int{2, 3}, r.whole)), r.tensor(newArray([]int{2, 4}, r.whole))

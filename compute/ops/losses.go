@@ -106,6 +106,7 @@ func (h LossGradient) check(loss, losses, logits, targets *tensor.Tensor) error 
 // lossGradient is a gradient that is computed.
 type lossGradient struct {
 	set     *set
+	in      tensor.Context // of temporary memory, which has the tag of a scope
 	at      *cuda.Context
 	frame   *routineFrame
 	how     LossGradient
@@ -116,7 +117,7 @@ type lossGradient struct {
 
 // withRows has memory for the losses of rows, where their sum is wanted.
 func (g *lossGradient) withRows(at tensor.Context, all [maxOperands]*tensor.Tensor) (err error) {
-	if g.at, err = tensor.ContextOf(at); err != nil {
+	if g.in, g.at, err = contextsOf(at); err != nil {
 		return err
 	}
 	g.all = all
@@ -143,7 +144,7 @@ func (g *lossGradient) withCount() error {
 	if err != nil {
 		return err
 	}
-	return temporary(g.at, tensor.Float32, l, g.compute)
+	return temporary(g.in, tensor.Float32, l, g.compute)
 }
 
 // compute submits the launches.

@@ -116,6 +116,7 @@ type product struct {
 	*way
 
 	set  *set
+	in   tensor.Context // of temporary memory, which has the tag of a scope
 	on   *cuda.Context
 	how  Product
 	all  [3]*tensor.Tensor // output and operands, or the copies of them
@@ -126,7 +127,7 @@ func (o Products) product(at tensor.Context, out, x, y *tensor.Tensor, how Produ
 	if o.set == nil {
 		return matmul.Path{}, ErrNotOpen
 	}
-	c, err := tensor.ContextOf(at)
+	in, c, err := contextsOf(at)
 	if err != nil {
 		return matmul.Path{}, err
 	}
@@ -137,7 +138,7 @@ func (o Products) product(at tensor.Context, out, x, y *tensor.Tensor, how Produ
 	if err != nil {
 		return matmul.Path{}, err
 	}
-	p := product{way: w, set: o.set, on: c, how: how, all: [3]*tensor.Tensor{out, x, y}}
+	p := product{way: w, set: o.set, in: in, on: c, how: how, all: [3]*tensor.Tensor{out, x, y}}
 	err = p.copying(1, func() error { return p.copying(2, func() error { return p.copying(0, p.multiply) }) })
 	return p.path, err
 }
@@ -147,7 +148,7 @@ func (p *product) copying(i int, f func() error) error {
 	if !p.copied[i] {
 		return f()
 	}
-	return temporary(p.on, p.of, p.copies[i], func(packed *tensor.Tensor) error {
+	return temporary(p.in, p.of, p.copies[i], func(packed *tensor.Tensor) error {
 		given := p.all[i]
 		p.all[i] = packed
 		if i == 0 {

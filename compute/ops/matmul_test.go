@@ -274,6 +274,7 @@ func TestMistakesOfEpilogues(t *testing.T) {
 	row, err = row.Reshape(5)
 	require.NoError(t, err)
 	require.ErrorIs(t, run(func(p *ops.Product) { p.Bias = r.zeros(4) }), ops.ErrShape)
+	require.ErrorIs(t, run(func(p *ops.Product) { p.Bias = r.zeros(1, 5) }), ops.ErrShape, "of one dimension")
 	require.ErrorAs(t, run(func(p *ops.Product) { p.Bias = r.made(tensor.Float16, 5) }), &types)
 	require.ErrorIs(t, run(func(p *ops.Product) { p.Bias = row }), kernel.ErrOverlap)
 	require.ErrorIs(t, run(func(p *ops.Product) { p.Epilogue = gemm.GELUAux }), ops.ErrShape, "no operand to write")

@@ -204,6 +204,48 @@ func TestMistakes(t *testing.T) {
 }
 
 // A failure has the name of the operation that was called, and says which operand is which.
+// The failure of an operation that consists of others has its own name, whichever of them fails, and leaves none of its results.
+func TestNamesOfOperationsThatConsistOfOthers(t *testing.T) {
+	r := newRig(t)
+	x, y, grad, row := r.zeros(4, 3), r.zeros(3, 5), r.zeros(4, 5), r.zeros(3)
+	classes, places := r.made(tensor.Int64, 4), r.made(tensor.Int64, 4, 3)
+	r.o.Kernels().Freeze()
+	one := func(_ *tensor.Tensor, err error) error { return err }
+	two := func(_, _ *tensor.Tensor, err error) error { return err }
+	three := func(_, _, _ *tensor.Tensor, err error) error { return err }
+	product := func(_, _ *tensor.Tensor, _ [2]matmul.Path, err error) error { return err }
+	for want, all := range map[string][]error{
+		"cast":                         {one(r.o.Cast(r.c, x, tensor.Int8))},
+		"transpose copy":               {one(r.o.TransposeCopy(r.c, x, 0, 1)), r.o.TransposeCopyInto(r.c, y, r.zeros(5, 3), 0, 1)},
+		"sum to":                       {one(r.o.SumTo(r.c, x, 3)), r.o.SumToInto(r.c, row, x)},
+		"concat":                       {one(r.o.Concat(r.c, 0, x, x))},
+		"cross entropy":                {one(r.o.CrossEntropy(r.c, x, classes))},
+		"cross entropy backward":       {one(r.o.CrossEntropyBackward(r.c, r.zeros(4), x, classes))},
+		"cross entropy gradient":       {two(r.o.CrossEntropyGradient(r.c, x, classes, ops.LossGradient{}))},
+		"scatter-add":                  {one(r.o.ScatterAdd(r.c, x, places, x, 0)), r.o.ScatterAddInto(r.c, r.zeros(4, 3), places, x, 0)},
+		"gather backward":              {one(r.o.GatherBackward(r.c, x, x, places, 0))},
+		"embedding backward":           {one(r.o.EmbeddingBackward(r.c, x, x, classes))},
+		"mean backward":                {one(r.o.MeanBackward(r.c, row, x, 0))},
+		"add backward":                 {two(r.o.AddBackward(r.c, x, x, row))},
+		"sub backward":                 {two(r.o.SubBackward(r.c, x, row, x))},
+		"layer norm backward":          {three(r.o.LayerNormBackward(r.c, x, x, row, 1, epsilon))},
+		"layer norm residual backward": {three(r.o.LayerNormResidualBackward(r.c, x, x, x, row, 1, epsilon))},
+		"RMS norm backward":            {two(r.o.RMSNormBackward(r.c, x, x, row, 1, epsilon))},
+		"gradient norm":                {three(r.o.GradNorm(r.c, []*tensor.Tensor{x, y}, 1))},
+		"AdamW":                        {r.o.AdamWAll(r.c, []ops.AdamWState{{Param: x, Grad: r.zeros(4, 3), First: r.zeros(4, 3), Second: r.zeros(4, 3)}}, ops.AdamWStep{Step: 1}, ops.AdamWConfig{})},
+		"matmul backward":              {product(r.o.MatmulBackward(r.c, grad, x, y, own))},
+	} {
+		for _, err := range all {
+			require.ErrorIs(t, err, kernel.ErrNotPrepared, want)
+			var failed *ops.Error
+			require.ErrorAs(t, err, &failed)
+			assert.Equal(t, want, failed.Op)
+		}
+	}
+	require.NoError(t, r.s.Close())
+	assert.Zero(t, r.dev.Stats().LiveBytes, "results are freed without a scope, too")
+}
+
 func TestNamesInFailures(t *testing.T) {
 	r := newRig(t)
 	x, wide, none := r.zeros(2, 3), r.made(tensor.Float64, 2, 3), (*tensor.Tensor)(nil)

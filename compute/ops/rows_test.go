@@ -131,8 +131,15 @@ func TestCrossEntropy(t *testing.T) {
 	_, err = r.o.CrossEntropy(r.s, logits, logits)
 	var types *tensor.TypeError
 	require.ErrorAs(t, err, &types)
-	_, err = r.o.CrossEntropy(r.s, r.tensor(newArray([]int{n + 1, 3}, r.random.NormFloat64)), of)
-	require.ErrorIs(t, err, ops.ErrShape)
+	for logits, targets := range map[*tensor.Tensor]*tensor.Tensor{
+		r.tensor(newArray([]int{n + 1, 3}, r.random.NormFloat64)): of,
+		r.zeros(2, 3, 4):    r.made(tensor.Int64, 2, 2),
+		r.zeros(2, 3, 4, 5): r.made(tensor.Int64, 2, 3, 3),
+		r.zeros(2, 3, 5):    r.made(tensor.Int64, 2),
+	} {
+		_, err = r.o.CrossEntropy(r.s, logits, targets)
+		require.ErrorIs(t, err, ops.ErrShape)
+	}
 }
 
 // Rows of the class that is ignored have no loss and no gradient, also where there is no such class.
@@ -145,7 +152,7 @@ func TestCrossEntropyIgnores(t *testing.T) {
 		targets := []int64{ignored, 1, 3, ignored, 0, -1}
 		of, err := tensor.From(r.s, targets)
 		require.NoError(t, err)
-		loss, err := r.o.CrossEntropy(r.s, logits, of, ops.Ignored(ignored))
+		loss, err := r.o.CrossEntropy(r.s, logits, of, ops.Ignored(1), ops.Ignored(ignored)) // the last one counts
 		require.NoError(t, err)
 		back, err := r.o.CrossEntropyBackward(r.s, grad, logits, of, ops.Ignored(ignored))
 		require.NoError(t, err)

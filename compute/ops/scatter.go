@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-vram/vram/compute/kernel/routine"
 	"github.com/go-vram/vram/compute/tensor"
+	"github.com/go-vram/vram/compute/tensor/layout"
 	"github.com/go-vram/vram/cuda"
 )
 
@@ -141,7 +142,7 @@ const (
 func (s *set) scatter(
 	at tensor.Context, op operation, zeroed bool, left int, out, source, indices *tensor.Tensor, axis int, strides func(dim int) [maxOperands]int,
 ) error {
-	c, err := tensor.ContextOf(at)
+	in, c, err := contextsOf(at)
 	if err != nil {
 		return err
 	}
@@ -163,7 +164,7 @@ func (s *set) scatter(
 		return err
 	}
 	sum := sum{
-		at: c, op: op, set: s, frame: f, of: out.Type(), by: indices.Type(), length: out.Dim(axis), step: out.Layout().Stride(axis), left: left,
+		in: in, at: c, op: op, set: s, frame: f, of: out.Type(), by: indices.Type(), length: out.Dim(axis), step: out.Layout().Stride(axis), left: left,
 	}
 	if zeroed {
 		sum.zeroed = out
@@ -174,10 +175,10 @@ func (s *set) scatter(
 	if sum.length == 0 {
 		return ErrEmpty
 	}
-	layout := source.Layout()
+	from := source.Layout()
 	sum.factor = 1
-	for d := layout.Rank() - 1; d >= 0; d-- {
-		n, all := layout.Dim(d), strides(d)
+	for d := from.Rank() - 1; d >= 0; d-- {
+		n, all := from.Dim(d), strides(d)
 		switch {
 		case n == 1:
 		case all[sumOut] != 0 && all[sumIndices] == 0:
@@ -207,6 +208,7 @@ func (d *dims) reverse() {
 
 // sum is a sum at indices.
 type sum struct {
+	in     tensor.Context // of temporary memory, which has the tag of a scope
 	at     *cuda.Context
 	op     operation
 	set    *set
@@ -250,8 +252,8 @@ func (s *sum) zero() error {
 	return s.set.into(s.at, key{op: opFill}, s.zeroed)
 }
 
-// compute submits the launches.
-func (s *sum) compute() (err error) {
+// compute takes the temporary memory and submits the launches.
+func (s *sum) compute() error {
 	f := s.frame
 	count, columns := f.items.elements(), f.columns.elements()
 	const maxItems, maxKeys = 1 << 31, 1 << 32
@@ -262,14 +264,20 @@ func (s *sum) compute() (err error) {
 	tiles := (count + routine.TileLen - 1) / routine.TileLen
 	const align = 256
 	s.memory.wordsBytes, s.memory.tileSums = (int64(count)*4+align-1)&^(align-1), int64(tiles)*digitBytes
-	if s.memory.buffer, err = s.at.Alloc(4*s.memory.wordsBytes + s.memory.tileSums + digitBytes); err != nil {
+	l, err := layout.Of(int(4*s.memory.wordsBytes + s.memory.tileSums + digitBytes))
+	if err != nil {
 		return err
 	}
-	defer func() {
-		if failed := s.memory.buffer.Free(); failed != nil {
-			err = errors.Join(err, failed)
+	return temporary(s.in, tensor.Uint8, l, func(memory *tensor.Tensor) error {
+		if s.memory.buffer, err = memory.Buffer(); err != nil {
+			return err
 		}
-	}()
+		return s.submit(count, columns, tiles)
+	})
+}
+
+// submit submits the launches with the memory.
+func (s *sum) submit(count, columns, tiles int) error {
 	if err := s.zero(); err != nil {
 		return err
 	}

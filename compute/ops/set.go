@@ -133,7 +133,7 @@ func reduces(all []expr.Expr) bool {
 // allocates.
 const maxMet = 256
 
-// way finds how tensors are multiplied, or plans it. Errors: ErrShape, *tensor.TypeError.
+// way finds how tensors are multiplied, or plans it. Errors: ErrShape, *tensor.TypeError, kernel.ErrRepeats.
 func (s *set) way(out, x, y *tensor.Tensor) (*way, error) {
 	k := met{[3]layout.Layout{out.Layout(), x.Layout(), y.Layout()}, [3]tensor.Type{out.Type(), x.Type(), y.Type()}}
 	if w := (*s.met.Load())[k]; w != nil {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/go-vram/vram/compute/kernel"
 	"github.com/go-vram/vram/compute/kernel/expr"
 	"github.com/go-vram/vram/compute/kernel/matmul"
 	"github.com/go-vram/vram/compute/tensor"
@@ -75,12 +76,16 @@ func planned(k *met) (*way, error) {
 	return w, nil
 }
 
-// matrix returns how the matrices of the output, or of an operand, lie: of a copy, where they cannot be multiplied as they are.
+// matrix returns how the matrices of the output, or of an operand, lie: of a copy, where they cannot be multiplied as they are. Errors:
+// kernel.ErrRepeats.
 func (w *way) matrix(k *met, i int, b batch) (matrix, error) {
 	l, of := k.layouts[i], k.types[i]
+	if i == 0 && l.MayOverlap() {
+		return matrix{}, kernel.ErrRepeats // before the product, not with the copy after it
+	}
 	m, ok := b.matrix(l)
 	if i == 0 {
-		ok = ok && (of == w.of || of == tensor.Float32 && w.of.Size() == 2) && !m.transposed && !l.MayOverlap() && m.apart(l)
+		ok = ok && (of == w.of || of == tensor.Float32 && w.of.Size() == 2) && !m.transposed && m.apart(l)
 	} else {
 		ok = ok && of == w.of
 	}
