@@ -155,14 +155,14 @@ func TestAdamWAllCopiesScalesAndSkips(t *testing.T) {
 	r := newRig(t)
 	var all []*trained
 	var states []ops.AdamWState
-	for i, shape := range [][]int{{40}, {}, {3}, {routine.AdamWBlockLen + 5}, {7, 5}, {4, 9}, {6, 2}} {
+	for i, shape := range [][]int{{}, {40}, {3}, {routine.AdamWBlockLen + 5}, {7, 5}, {4, 9}, {6, 2}} {
 		x := r.trained(tensor.Float32, shape, []int{contiguous, contiguous, contiguous, contiguous, different, turned, gapped}[i])
 		if i != 2 { // which has none, among others that do
 			x.state.Copy = r.laid([]tensor.Type{tensor.BFloat16, tensor.Float16}[i%2], shape, []int{contiguous, gapped, turned}[i%3])
 		}
 		all, states = append(all, x), append(states, x.state)
 	}
-	const none = 0 // before others of its types
+	const none = 1 // between others of its types
 	states[none].Grad = nil
 	scale, err := r.o.Fill(r.s, tensor.Float32, 0.25)
 	require.NoError(t, err)

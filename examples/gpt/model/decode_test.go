@@ -19,6 +19,8 @@ import (
 	"github.com/go-vram/vram/compute/ops"
 	"github.com/go-vram/vram/compute/tensor"
 	"github.com/go-vram/vram/cuda"
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/fault"
 	"github.com/go-vram/vram/cudadrv/sim"
 	"github.com/go-vram/vram/examples/gpt/model"
 	"github.com/go-vram/vram/vramtest"
@@ -31,9 +33,9 @@ func decoding(t *testing.T, config model.Config, sizes model.Decoding) (*model.D
 }
 
 // decodingFrom is decoding with a decoder of other parameters.
-func decodingFrom(t *testing.T, config model.Config, sizes model.Decoding, from model.Source) (*model.Decoder, *model.Model) {
+func decodingFrom(t *testing.T, config model.Config, sizes model.Decoding, from model.Source, with ...vramtest.Option) (*model.Decoder, *model.Model) {
 	t.Helper()
-	dev := vramtest.Open(t, vramtest.Kernels(vramtest.KernelConfig{Pointers: true}))
+	dev := vramtest.Open(t, append(with, vramtest.Kernels(vramtest.KernelConfig{Pointers: true}))...)
 	c, err := cuda.NewContext(dev.Stream())
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, c.Close()) })
@@ -88,6 +90,76 @@ func TestDecoderIsThePlainModel(t *testing.T) {
 	require.Len(t, ended, 6)
 	for _, x := range ended {
 		assert.Equal(t, x.want, x.tokens)
+	}
+}
+
+// A step or a prefill of which a driver call fails changes no sequence, whichever call that is: the same again, and all later
+// steps, have the tokens of the plain model.
+func TestWorkThatFailsCanBeRepeated(t *testing.T) {
+	config := model.Tiny
+	var faults *fault.Driver
+	d, m := decodingFrom(t, config, model.Decoding{Batch: 2, Chunk: 3, PageRows: 4}, model.Random(config, 1),
+		vramtest.Wrap(func(inner cudadrv.Driver) cudadrv.Driver {
+			faults = fault.Wrap(inner)
+			return faults
+		}))
+	failed := map[string]int{}
+	repeated := func(launch string, unchanged func(), work func() error) {
+		for _, function := range []string{launch, "cuMemcpyDtoHAsync", "cuMemcpyHtoDAsync"} {
+			require.NoError(t, faults.Add(fault.Rule{Func: function, Result: cudadrv.Unknown}))
+			err := work()
+			faults.Clear()
+			if err == nil {
+				require.Equal(t, "cuMemcpyHtoDAsync", function)
+				return // the device has the state already
+			}
+			require.ErrorIs(t, err, cudadrv.Unknown, function)
+			failed[function]++
+			unchanged()
+		}
+		require.NoError(t, work())
+	}
+	const tokens = 5
+	var all, now []*model.Sequence
+	var got, want [][]int64
+	for _, prompt := range [][]int64{{3, 1, 4, 1, 5}, {9, 2}} {
+		plain, err := m.Sample(prompt, tokens, model.Sampling{})
+		require.NoError(t, err)
+		s, err := d.NewSequence(t.Context(), len(prompt)+tokens, model.Draw{}, nil)
+		require.NoError(t, err)
+		left := s.Left()
+		var token int64
+		repeated("cuLaunchKernel", func() { require.Equal(t, left, s.Left()) }, func() (err error) { token, err = d.Prefill(s, prompt); return err })
+		all, got, want = append(all, s), append(got, append(slices.Clone(prompt), token)), append(want, plain)
+	}
+	for n, which := range [][]int{{0, 1}, {1, 0}, {0, 1}, {0}, {1}} { // in places that stay, and that change
+		now = now[:0] // the same memory of the caller
+		var left []int
+		for _, i := range which {
+			now, left = append(now, all[i]), append(left, all[i].Left())
+		}
+		work := func() error {
+			next, err := d.Step(now)
+			for i, token := range next {
+				got[which[i]] = append(got[which[i]], token)
+			}
+			return err
+		}
+		if n == 1 || n == 2 { // after a step that did not fail
+			require.NoError(t, work())
+			continue
+		}
+		repeated("cuGraphLaunch", func() {
+			for i, s := range now {
+				require.Equal(t, left[i], s.Left())
+			}
+		}, work)
+	}
+	assert.Equal(t, want[0], got[0])
+	assert.Equal(t, want[1], got[1])
+	assert.Equal(t, map[string]int{"cuLaunchKernel": 2, "cuGraphLaunch": 3, "cuMemcpyDtoHAsync": 5, "cuMemcpyHtoDAsync": 5}, failed)
+	for _, s := range all {
+		require.NoError(t, s.Free())
 	}
 }
 
@@ -280,8 +352,20 @@ func TestDecoderMistakes(t *testing.T) {
 	_, err = d.Step([]*model.Sequence{s})
 	require.ErrorAs(t, err, &wrong, "it is complete")
 	require.NoError(t, s.Free())
-	_, err = d.Step([]*model.Sequence{s})
-	require.ErrorAs(t, err, &wrong)
+	other, err := model.NewDecoder(m.Context(), m.Ops(), config, model.Random(config, 1), model.Decoding{Batch: 1, Chunk: 1, PageRows: 2})
+	require.NoError(t, err)
+	left, _ := prefilled(t, d, []int64{1}, 3, model.Draw{})
+	_, err = other.Step([]*model.Sequence{left})
+	require.ErrorAs(t, err, &wrong, "of another decoder")
+	fresh, err := d.NewSequence(t.Context(), 3, model.Draw{}, nil)
+	require.NoError(t, err)
+	_, err = other.Prefill(fresh, []int64{1})
+	require.ErrorAs(t, err, &wrong, "of another decoder")
+	require.NoError(t, errors.Join(fresh.Free(), left.Free(), other.Close()))
+	_, err = d.Step([]*model.Sequence{left})
+	require.ErrorAs(t, err, &wrong, "freed before it is complete")
+	_, err = d.Prefill(fresh, []int64{1})
+	require.ErrorAs(t, err, &wrong, "freed")
 }
 
 // The compiled kernels match their source: make kernels.
