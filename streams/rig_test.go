@@ -81,6 +81,8 @@ func (r *rig) close() {
 	for _, s := range r.streams {
 		r.rests(s)
 		_ = s.Close() // an error if the stream was stopped or quarantined
+		assert.Zero(r.t, s.cuda.calls.Load(), "every call that was announced has ended")
+		assert.Zero(r.t, s.cuda.announcement.word.Load(), "every call has left, and every capture has ended")
 	}
 	assert.NoError(r.t, r.device.CtxSynchronize())
 	for _, s := range r.streams {
@@ -89,6 +91,7 @@ func (r *rig) close() {
 	assert.NoError(r.t, r.pool.Close())
 	assert.NoError(r.t, r.fences.Close())
 	assert.NoError(r.t, r.gpu.Audit())
+	assert.Zero(r.t, r.gpu.Objects()["event"], "every mark was released once")
 	free, total, err := r.device.MemGetInfo()
 	assert.NoError(r.t, err)
 	assert.Equal(r.t, total, free, "all memory is back")
