@@ -1,6 +1,7 @@
 package streams
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -95,19 +96,47 @@ func TestNoFenceIsRecordedForever(t *testing.T) {
 	require.NoError(t, must(t, other, 32*mib).Free())
 }
 
-// A work of another stream finds an event in the graph of a capture that has ended. The work fails, but no request does for that
-// capture, since it may have begun after it: see cudaStream.shortage.
-func TestACaptureThatHasEndedRefusesNoRequest(t *testing.T) {
+// A wait for another stream whose event a capture has that was not announced: the wait fails and names the captured stream, the mark
+// counts as lost, and a capture that lasts is not disturbed. No later request fails for one that has ended, since it may have begun
+// after it: see cudaStream.shortage.
+func TestAWaitForAnEventOfACapture(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, 32*mib)
-	s, other := r.stream(core.Budget{}), r.stream(core.Budget{})
-	b := must(t, s, 24*mib)
-	forbidden := s.cuda.forbiddenCalls.Load() // as a request that begins now reads it
-	r.captureAtRecord(s)
-	var captured *CaptureError
-	require.ErrorAs(t, other.cuda.waitFor(&s.cuda), &captured)
-	assert.Equal(t, CaptureError{Stream: s.ID(), Call: "cuEventRecord"}, *captured)
-	assert.EqualValues(t, 1, r.stats(s).LostFences)
-	require.NoError(t, s.cuda.shortage(forbidden, nil))
-	require.NoError(t, b.Free())
+	for name, wait := range map[string]func(s, of *Stream, b Buffer) error{
+		"waitFor":    func(s, of *Stream, _ Buffer) error { return s.cuda.waitFor(&of.cuda) },
+		"WaitStream": func(s, of *Stream, _ Buffer) error { return s.WaitStream(of) },
+		"Transfer":   func(s, _ *Stream, b Buffer) error { _, err := b.Transfer(s); return err },
+		"Between": func(s, of *Stream, _ Buffer) error {
+			return Submitter{s}.Between(Submitter{of}, func() error { return nil })
+		},
+	} {
+		for _, lasts := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, lasts %v", name, lasts), func(t *testing.T) {
+				t.Parallel()
+				r := newRig(t, 32*mib)
+				of, s := r.stream(core.Budget{}), r.stream(core.Budget{})
+				b := must(t, of, 24*mib)
+				before := of.cuda.forbiddenCalls.Load() // as a request that begins now reads it
+				r.captureAtRecord(of)
+				if lasts {
+					of.cuda.captures = r.gpu
+				}
+				err := wait(s, of, b)
+				forbidden(t, err, of, "cuEventRecord")
+				var captured *CaptureError
+				require.ErrorAs(t, err, &captured)
+				require.NoError(t, captured.Err)
+				assert.EqualValues(t, 1, r.stats(of).LostFences)
+				assert.Zero(t, r.stats(s).LostFences)
+				if lasts {
+					require.Error(t, of.cuda.shortage(before, nil))
+					_, err := r.gpu.EndCapture(of.Handle())
+					require.NoError(t, err)
+				} else {
+					require.NoError(t, of.cuda.shortage(before, nil))
+				}
+				require.NoError(t, wait(s, of, must(t, of, mib)), "after the capture")
+				require.NoError(t, b.Free())
+			})
+		}
+	}
 }

@@ -299,15 +299,15 @@ func (h *cudaStream) follow(from *fence.Timeline, doing string) (number uint64, 
 		number, err = from.Order(h.stream)
 		return err
 	})
+	of := h
+	if r, ok := from.Recording().(*recording); ok {
+		of = (*cudaStream)(r)
+	}
 	switch {
 	case errors.Is(err, fence.ErrShut):
-		return 0, h.closed()
+		return 0, of.closed()
 	case errors.Is(err, fence.ErrCaptured): // a capture that was not announced began and ended within the call
-		id := h.id
-		if r, ok := from.Recording().(*recording); ok {
-			id = r.id
-		}
-		err = &CaptureError{Stream: id, Call: "cuEventRecord"}
+		err = &CaptureError{Stream: of.id, Call: "cuEventRecord"}
 	}
 	if err != nil {
 		return 0, fmt.Errorf("vram: %s: %w", doing, err)

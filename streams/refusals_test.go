@@ -149,20 +149,45 @@ func TestLaunchesAreCountedWhereTheyAreRecorded(t *testing.T) {
 	assert.Zero(t, Submitter{r.stream(core.Budget{})}.LaunchCount())
 }
 
-// Work that waits for a stream is refused while that one is being closed, and follows nothing once it has finished.
+// Work that waits for a stream is refused while that one is being closed, and follows nothing once it has finished. The error names
+// the stream that is closed, of the two.
 func TestAWaitForAStreamThatIsBeingClosed(t *testing.T) {
 	t.Parallel()
 	r, s, other := pair(t, 64*mib)
+	b := must(t, other, mib)
 	entered, release := r.holdUp("cuStreamSynchronize")
 	closed := make(chan error, 1)
 	go func() { closed <- other.Close() }()
 	<-entered
-	require.ErrorIs(t, s.cuda.waitFor(&other.cuda), ErrClosed)
+	waits := map[string]func() error{
+		"waitFor":    func() error { return s.cuda.waitFor(&other.cuda) },
+		"WaitStream": func() error { return s.WaitStream(other) },
+		"Between": func() error {
+			return Submitter{s}.Between(Submitter{other}, func() error { assert.Fail(t, "submitted"); return nil })
+		},
+		"Transfer": func() error { _, err := b.Transfer(s); return err },
+	}
+	for name, wait := range waits {
+		closedNames(t, wait(), other, name)
+	}
 	release()
 	require.NoError(t, <-closed)
 	require.NoError(t, s.cuda.waitFor(&other.cuda))
+	require.NoError(t, s.WaitStream(other))
+	require.NoError(t, b.Free())
 	require.NoError(t, s.Close())
-	require.ErrorIs(t, s.cuda.waitFor(&other.cuda), ErrClosed)
+	delete(waits, "Transfer")
+	for name, wait := range waits {
+		closedNames(t, wait(), s, name)
+	}
+}
+
+// closedNames checks that an error names a stream as the closed one.
+func closedNames(t *testing.T, err error, s *Stream, what string) {
+	t.Helper()
+	var closed *ClosedError
+	require.ErrorAs(t, err, &closed, what)
+	assert.Equal(t, s.ID(), closed.Stream, what)
 }
 
 // No goroutine watches fences for a stream that has ended.
