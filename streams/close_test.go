@@ -272,3 +272,62 @@ func TestCloseWaitsForTheLastRecord(t *testing.T) {
 	work.Wait()
 	r.until(func() bool { return r.books().LentBytes == 0 })
 }
+
+// The figures of a stream that has ended are the last ones: its peaks since the beginning of a scope, and the counts of requests and
+// frees that were refused, before the end and since, also if nobody has read any figure before.
+func TestFiguresOfAStreamThatHasEnded(t *testing.T) {
+	t.Parallel()
+	for _, read := range []bool{false, true} {
+		r := newRig(t, 64*mib)
+		s := r.stream(core.Budget{})
+		before := must(t, s, 8*mib)
+		require.NoError(t, control(s).BeginScope(t.Context(), 7))
+		b := must(t, s, 4*mib)
+		require.NoError(t, b.Free())
+		require.NoError(t, before.Free())
+		require.ErrorIs(t, b.Free(), ErrDoubleFree)
+		_, err := s.Alloc(-1)
+		require.ErrorIs(t, err, ErrNegative)
+		if read {
+			r.stats(s)
+		}
+		assert.EqualValues(t, 1, control(s).LastStats().BadFreeCount, "read %v", read)
+		require.NoError(t, s.Close())
+		<-s.ref.Done()
+		peaks := control(s).EndScope(7)
+		assert.Equal(t, 12*mib, peaks.LiveBytes)
+		assert.Equal(t, 12*mib, peaks.HeldBytes)
+		require.Error(t, b.Free())
+		leave := s.AllocAsync(t.Context(), Request{Bytes: mib})
+		_, err = leave.Await(t.Context())
+		require.ErrorIs(t, err, ErrClosed)
+		n := control(s).LastStats()
+		assert.EqualValues(t, 2, n.BadFreeCount)
+		assert.EqualValues(t, 2, n.FreeCount)
+		assert.Zero(t, n.HeldBytes)
+	}
+}
+
+// A request that reaches the turn of a stream that is being closed is refused, and counts as refused, as one that comes later.
+func TestARequestThatMeetsACloseCountsAsRefused(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, 64*mib)
+	s := r.stream(core.Budget{})
+	leave := r.occupy(s)
+	closed := make(chan error, 1)
+	go func() { closed <- s.Close() }()
+	r.until(func() bool { return s.cuda.closing.Load() })
+	a := s.request(Request{Bytes: mib})
+	b := s.batching(make([]Buffer, 1), []int64{mib})
+	s.ref.Call(&a.claim)
+	s.ref.Call(&b.claim)
+	before := s.tally.Counts()
+	leave()
+	require.NoError(t, <-closed)
+	_, err := a.promise.Future().Await(t.Context())
+	require.ErrorIs(t, err, ErrClosed)
+	_, err = b.promise.Future().Await(t.Context())
+	require.ErrorIs(t, err, ErrClosed)
+	after := s.tally.Counts()
+	assert.Equal(t, before.RefusedCount+2, after.RefusedCount)
+}

@@ -2,6 +2,7 @@ package streams
 
 import (
 	"runtime"
+	"slices"
 	"testing"
 	"time"
 
@@ -384,4 +385,71 @@ func TestWorksThatWaitAreListedUntilTheyAreLeft(t *testing.T) {
 	fourth.Leave()
 	r.rests(home)
 	require.NoError(t, home.FreeBatch([]Buffer{one, two}))
+}
+
+// A work that has a buffer several times, as kernels have that read and write it, writes to it: later reads wait for it, and where it
+// may not write, the error has the place of Freeze, the first, and the argument that writes.
+func TestTheArgumentsOfAWorkOnOneBuffer(t *testing.T) {
+	t.Parallel()
+	const takes = time.Second
+	for _, writes := range [][]bool{{true, false}, {false, true}, {false, true, false, true}} {
+		r, home, other := pair(t, 64*mib)
+		third := r.stream(core.Budget{})
+		b := must(t, home, mib)
+		touch := func() Crossing {
+			c := Submitter{other}.Crossing()
+			for i, write := range writes {
+				require.NoError(t, c.Touch(b, write, i))
+			}
+			return c
+		}
+		c := touch()
+		_, err := c.Begin()
+		require.NoError(t, err)
+		r.work(other, takes)
+		c.After()
+		c.Leave()
+		r.crosses(third, b, false, 0)
+		require.NoError(t, third.cuda.synchronize())
+		assert.Equal(t, takes, r.gpu.Now(), "%v", writes)
+
+		require.NoError(t, Submitter{home}.Freeze(b, "first"))
+		require.NoError(t, Submitter{home}.Freeze(b, "second"))
+		c = touch()
+		index, err := c.Begin()
+		c.Leave()
+		var frozen *FrozenError
+		require.ErrorAs(t, err, &frozen)
+		assert.Equal(t, "first", frozen.Frozen)
+		assert.Equal(t, slices.Index(writes, true), index, "%v", writes)
+		require.NoError(t, Submitter{home}.Thaw(b))
+
+		require.NoError(t, b.Free())
+	}
+}
+
+// Buffers of a graph that were freed while they were frozen are all thawed, and no other.
+func TestAllFreedBuffersOfAGraphAreThawed(t *testing.T) {
+	t.Parallel()
+	r, home, other := pair(t, 64*mib)
+	graph := Submitter{other}
+	hold := must(t, home, mib)
+	all := []Touched{}
+	for _, b := range []Buffer{must(t, home, mib), hold, must(t, home, mib)} {
+		use, err := graph.NewTouched(b, true)
+		require.NoError(t, err)
+		all = append(all, use)
+		require.NoError(t, b.RecordStream(other))
+		require.NoError(t, graph.Freeze(b, "here"))
+		if b != hold {
+			require.NoError(t, b.Free())
+		}
+	}
+	assert.True(t, graph.ThawFreed(all))
+	for i, use := range all {
+		assert.Equal(t, i == 1, use.order.refused() != nil, "buffer %d", i)
+	}
+	assert.False(t, graph.ThawFreed(all))
+	require.NoError(t, hold.Free())
+	r.tick(home)
 }

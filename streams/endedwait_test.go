@@ -3,6 +3,9 @@ package streams
 import (
 	"context"
 	"testing"
+	"time"
+
+	"github.com/go-vram/vram/pool"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -89,4 +92,46 @@ func TestEndedWaitsAreThoseOfRequestsThatWait(t *testing.T) {
 			assert.Equal(t, want, r.stats(s).EndedWaitCount, "%s, Wait: %v", name, waits)
 		}
 	}
+}
+
+// A tick reports requests that have waited for a second in the pool, each once, with its facts: no other, and none that has ended.
+func TestLongWaitsAreReportedOnce(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, 64*mib)
+	s := r.stream(core.Budget{})
+	s.turn.dispatch.longWait = func(LongWait) {}
+	owner := pool.NewTenant("owner", 1, pool.Quota{LimitBytes: 4 * mib})
+	require.True(t, (*pool.TenantControl)(owner).Charge(4*mib))
+	now := time.Now()
+	request := func(bytes int64, tag string, waited time.Duration, owner *pool.Tenant) *single {
+		x := s.request(Request{Bytes: bytes, Tag: tag, Wait: true, Priority: 3})
+		if owner != nil {
+			require.NoError(t, x.charge(owner, bytes))
+		}
+		x.parkedAt = now.Add(-waited)
+		return x
+	}
+	cancelled := request(mib, "cancelled", time.Hour, nil)
+	all := []*single{
+		request(mib, "memory", 2*longWaitAfter, nil), request(2*mib, "quota", 2*longWaitAfter, owner), cancelled, request(mib, "short", 0, nil),
+	}
+	require.True(t, cancelled.promise.Future().Cancel())
+	parks(r, s, all...)
+	for i, want := range [][]LongWait{{
+		{Stream: s.ID(), Bytes: mib, Priority: 3, Tag: "memory"},
+		{Stream: s.ID(), Bytes: 2 * mib, Priority: 3, Tag: "quota", Tenant: "owner", ForQuota: true},
+	}, nil} {
+		var found []LongWait
+		require.True(t, s.tryTurn(func() { found = s.turn.dispatch.longWaits() }))
+		for i := range found {
+			assert.GreaterOrEqual(t, found[i].Waited, 2*longWaitAfter)
+			found[i].Waited = 0
+		}
+		assert.Equal(t, want, found, "look %d", i)
+	}
+	require.True(t, s.tryTurn(func() {
+		for _, x := range all { // the pool does not know them
+			s.turn.state.claims.Take(&x.claim.Claim)
+		}
+	}))
 }

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-vram/vram/pool"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -160,13 +162,34 @@ func TestAReclaimRequestHasOneAnswer(t *testing.T) {
 func TestWhichRequestsQueue(t *testing.T) {
 	t.Parallel()
 	r, s, other := pair(t, 8*mib)
-	b := must(t, s, 6*mib)
+	b := must(t, s, 4*mib)
+	small := must(t, s, 4*kib) // keeps a page, with free memory for small buffers
+	require.NoError(t, must(t, s, 8*kib).Free())
 	assert.False(t, s.queues(true))
-	f := other.AllocAsync(t.Context(), Request{Bytes: 4 * mib, Wait: true})
+	f := other.AllocAsync(t.Context(), Request{Bytes: 6 * mib, Wait: true})
 	r.until(func() bool { return r.books().Waits.Waiting == 1 })
-	assert.True(t, s.queues(true))
+	assert.True(t, s.queues(true), "a request waits")
 	assert.False(t, s.queues(false))
+	owner := pool.NewTenant("owner", 1, pool.Quota{LimitBytes: 64 * mib})
+	r.pool.AddTenants(owner)
+	for _, waits := range []bool{false, true} {
+		for _, tenant := range []*pool.Tenant{nil, owner} {
+			before := r.books().Waits.Count
+			one, err := s.AllocFor(t.Context(), Request{Bytes: 4 * kib, Wait: waits, Tenant: tenant})
+			require.NoError(t, err)
+			many, err := s.AllocBatchFor(t.Context(), BatchRequest{Bytes: []int64{4 * kib, 8 * kib}, Wait: waits, Tenant: tenant})
+			require.NoError(t, err)
+			queued := uint64(0)
+			if waits && tenant != nil {
+				queued = 2
+			}
+			assert.Equal(t, before+queued, r.books().Waits.Count, "Wait %v, tenant %v", waits, tenant != nil)
+			require.NoError(t, one.Free())
+			require.NoError(t, many.Free())
+		}
+	}
 	require.NoError(t, b.Free())
+	require.NoError(t, small.Free())
 	b, err := f.Await(t.Context())
 	require.NoError(t, err)
 	require.NoError(t, b.Free())

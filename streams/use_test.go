@@ -446,3 +446,52 @@ func TestAUseWhoseFencePanicsEndsWithTheNext(t *testing.T) {
 	r.tick(home)
 	assert.Zero(t, r.stats(home).PendingBytes)
 }
+
+// Memory whose uses have finished is collected by a sweep although no fence of them was recorded, and by ticks, whichever of several
+// streams has finished: before any other turn.
+func TestMemoryWhoseUsesHaveFinishedIsCollected(t *testing.T) {
+	t.Parallel()
+	for _, busy := range []int{-1, 0, 1, 2} {
+		for name, collect := range map[string]func(r *rig, home *Stream){
+			"sweep": func(_ *rig, home *Stream) { require.NoError(t, control(home).Sweep(t.Context())) },
+			"ticks": func(r *rig, home *Stream) {
+				for range 2 { // the first records the fences
+					r.tick(home)
+				}
+			},
+		} {
+			r := newRig(t, 64*mib)
+			home := r.stream(core.Budget{})
+			want := int64(0)
+			for i := range 3 {
+				other := r.stream(core.Budget{})
+				b := must(t, home, 100*kib)
+				require.NoError(t, b.RecordStream(other))
+				if i == busy {
+					r.work(other, time.Second)
+					want = 100 * kib
+				}
+				require.NoError(t, b.Free())
+			}
+			collect(r, home)
+			require.True(t, home.tryTurn(func() { assert.Equal(t, want, home.turn.state.core.PendingBytes(), "%s, busy %d", name, busy) }))
+			r.quiet(home)
+			assert.Equal(t, want > 0, control(home).Waits())
+		}
+	}
+}
+
+// Close records the fences for all pending memory of the stream, however little it is.
+func TestCloseRecordsTheFencesOfItsPendingMemory(t *testing.T) {
+	t.Parallel()
+	r, home, other := pair(t, 64*mib)
+	b := must(t, home, 4*kib)
+	require.NoError(t, b.RecordStream(other))
+	require.NoError(t, b.Free())
+	r.quiet(home)
+	require.Zero(t, r.faults.Calls("cuEventRecord"))
+	require.NoError(t, home.Close())
+	assert.EqualValues(t, 1, r.faults.Calls("cuEventRecord"))
+	r.tick(home)
+	r.until(func() bool { return r.books().LentBytes == 0 })
+}
