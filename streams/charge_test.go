@@ -3,6 +3,7 @@ package streams
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -110,6 +111,14 @@ func TestAStreamLetsWhatLivesThere(t *testing.T) {
 		b := charged()
 		assert.False(t, lets(), "one of two is not charged")
 		require.NoError(t, plain.Free())
+		assert.True(t, lets())
+		pending, user := must(t, s, bytes), r.stream(core.Budget{})
+		require.NoError(t, pending.RecordStream(user))
+		r.work(user, time.Second)
+		require.NoError(t, pending.Free())
+		assert.False(t, lets(), "its own memory is pending")
+		r.gpu.Advance(time.Second)
+		require.NoError(t, control(s).Sweep(t.Context()))
 		assert.True(t, lets())
 		other := charged()
 		assert.True(t, lets())

@@ -331,3 +331,70 @@ func TestARequestThatMeetsACloseCountsAsRefused(t *testing.T) {
 	after := s.tally.Counts()
 	assert.Equal(t, before.RefusedCount+2, after.RefusedCount)
 }
+
+// Close waits for calls of each kind that have begun on the CUDA stream, and lets others run meanwhile: it neither waits for the stream
+// nor destroys it before.
+func TestCloseWaitsForEveryKindOfCall(t *testing.T) {
+	t.Parallel()
+	for name, begin := range map[string]func(r *rig, x Submitter) (end func()){
+		"Begin":      func(_ *rig, x Submitter) func() { require.NoError(t, x.Begin()); return x.End },
+		"Enter":      func(_ *rig, x Submitter) func() { require.NoError(t, x.Enter(false)); return x.Leave },
+		"EnterQuick": func(_ *rig, x Submitter) func() { require.NoError(t, x.EnterQuick()); return x.LeaveQuick },
+		"Outside":    func(_ *rig, x Submitter) func() { require.NoError(t, x.Outside("call")); return x.Leave },
+		"a fence of the timeline": func(r *rig, x Submitter) func() {
+			entered, release := r.holdUp("cuEventRecord")
+			taken := make(chan struct{})
+			go func() {
+				defer close(taken)
+				x.s.cuda.line.TakeNow()
+			}()
+			<-entered
+			return func() {
+				release()
+				<-taken
+			}
+		},
+	} {
+		r := newRig(t, 16*mib)
+		s := r.stream(core.Budget{})
+		end := begin(r, Submitter{s})
+		yields := 0
+		s.host = &yielding{step: func() {
+			if yields++; yields > 1 {
+				return
+			}
+			assert.True(t, s.cuda.closing.Load(), name)
+			assert.Zero(t, r.faults.Calls("cuStreamSynchronize"), name)
+			end()
+		}}
+		require.NoError(t, s.Close(), name)
+		assert.Positive(t, yields, name)
+		s.host = nil
+	}
+}
+
+// Buffers of a closed stream that are freed by several goroutines while a turn collects others are all returned, without a tick or
+// another call: the last one ends the stream.
+func TestFreesDuringATurnOfAClosedStreamAreSeenGoroutines(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, 64*mib)
+	for range 200 {
+		s := r.stream(core.Budget{})
+		var all [8]Buffer
+		for i := range all {
+			all[i] = must(t, s, 20*kib<<i)
+		}
+		require.NoError(t, s.Close())
+		var group sync.WaitGroup
+		for at := range 2 {
+			group.Go(func() {
+				for i := at; i < len(all); i += 2 {
+					assert.NoError(t, all[i].Free())
+				}
+			})
+		}
+		group.Wait()
+		<-s.ref.Done()
+		assert.True(t, control(s).Gone())
+	}
+}

@@ -73,6 +73,7 @@ func TestARequestThatHasEndedLeavesNothing(t *testing.T) {
 						t.Parallel()
 						r := newRig(t, 16*mib)
 						s, other := r.stream(core.Budget{}), r.stream(core.Budget{})
+						s.Exclusive()
 						var owner *pool.Tenant
 						if owned {
 							owner = pool.NewTenant("owner", 1, pool.Quota{LimitBytes: 64 * mib})
@@ -81,7 +82,10 @@ func TestARequestThatHasEndedLeavesNothing(t *testing.T) {
 						held := must(t, other, 12*mib)
 						require.NoError(t, must(t, s, 2*mib).Free())
 						r.quiet(s)
-						ctx, end := context.WithCancel(t.Context())
+						ctx, end := context.Background(), func() {}
+						if e.ended {
+							ctx, end = context.WithCancel(ctx)
+						}
 						defer end()
 						leave := r.occupy(s)
 						x := send(ctx, s, batch, waits, owner)
@@ -94,11 +98,21 @@ func TestARequestThatHasEndedLeavesNothing(t *testing.T) {
 							}
 						}
 						leave()
+						var all []Buffer
+						var err error
+						answered := make(chan struct{})
+						go func() {
+							defer close(answered)
+							all, err = x.await()
+						}()
 						if e.parked {
-							r.until(func() bool { return r.books().Waits.Waiting == 1 })
+							r.until(func() bool { // as the pool knows
+								waiting, err := control(s).Waiting(t.Context())
+								return err == nil && len(waiting) == 1 && waiting[0].Blocked != owned && r.books().Waits.Waiting == 1
+							})
 							e.do(x, end, s, held)
 						}
-						all, err := x.await()
+						<-answered
 						require.ErrorIs(t, err, e.err)
 						for _, b := range all {
 							require.NoError(t, b.Free())

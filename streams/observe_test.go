@@ -2,6 +2,7 @@ package streams
 
 import (
 	"context"
+	"reflect"
 	"runtime"
 	"slices"
 	"strings"
@@ -252,4 +253,18 @@ func TestTellingIsInOrder(t *testing.T) {
 	assert.Empty(t, d.live)
 	assert.Len(t, d.allocated, 1200)
 	require.NoError(t, control(s).Check(context.Background()))
+}
+
+// An observer observes if any of its functions is set that is called without Device.Observe: each alone.
+func TestEachFunctionOfAnObserverObserves(t *testing.T) {
+	t.Parallel()
+	assert.False(t, (*Observer)(nil).Observes())
+	assert.False(t, new(Observer).Observes())
+	kind := reflect.TypeFor[Observer]()
+	for i := range kind.NumField() {
+		o := new(Observer)
+		field := reflect.ValueOf(o).Elem().Field(i)
+		field.Set(reflect.MakeFunc(field.Type(), func([]reflect.Value) []reflect.Value { return nil }))
+		assert.Equal(t, kind.Field(i).Name != "Found", o.Observes(), kind.Field(i).Name)
+	}
 }

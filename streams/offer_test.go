@@ -98,32 +98,46 @@ func TestWhichOffersAreTaken(t *testing.T) {
 	}))
 }
 
-// A request that the pool denies has its answer, or waits no longer; a later panic of the turn does not fail it.
+// A request that the pool denies has its answer, or waits no longer; a later panic of the turn does not fail it. A report of missing
+// memory has its tag, and counts unless it was cancelled; its wait counts once.
 func TestADeniedRequestIsOver(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 64*mib)
 	s := r.stream(core.Budget{})
-	cause := errors.New("denied")
+	var short, waits uint64
 	for _, state := range []claims.State{claims.Parked, claims.Asked} {
 		for _, isCanceled := range []bool{false, true} {
-			x := s.request(Request{Bytes: 80 * mib})
-			f := x.promise.Future()
-			require.NoError(t, s.inTurn(t.Context(), func() {
-				d := &s.turn.dispatch
-				token := d.hold(&x.claim, state)
-				if state == claims.Parked { // which is not missed in the stream
-					d.state.core.Wait(-x.claim.want.missingBytes())
+			for _, cause := range []error{errors.New("denied"), &pool.OutOfMemoryError{}} {
+				x := s.request(Request{Bytes: 80 * mib, Tag: "named"})
+				x.parkedAt = time.Now()
+				f := x.promise.Future()
+				require.NoError(t, s.inTurn(t.Context(), func() {
+					d := &s.turn.dispatch
+					token := d.hold(&x.claim, state)
+					if state == claims.Parked { // which is not missed in the stream
+						d.state.core.Wait(-x.claim.want.missingBytes())
+					}
+					if isCanceled {
+						assert.True(t, f.Cancel())
+					}
+					d.denied(&denied{token: token, err: cause})
+					assert.Nil(t, d.current)
+					assert.Nil(t, d.waiting(token))
+					if isCanceled {
+						d.changed(&x.claim)
+						d.changed(&x.claim) // as a goroutine that waited for it reports
+					}
+				}))
+				_, err := f.Await(t.Context())
+				assert.Equal(t, isCanceled, !errors.Is(err, cause), state)
+				if e, ok := errors.AsType[*pool.OutOfMemoryError](err); ok {
+					short++
+					assert.Equal(t, "named", e.Tag)
 				}
-				if isCanceled {
-					assert.True(t, f.Cancel())
-				}
-				d.denied(&denied{token: token, err: cause})
-				assert.Nil(t, d.current)
-				assert.Nil(t, d.waiting(token))
-			}))
-			_, completed, err := f.Poll()
-			require.True(t, completed)
-			assert.Equal(t, isCanceled, !errors.Is(err, cause), state)
+				waits++
+				assert.Equal(t, short, s.tally.Counts().OutOfMemoryCount)
+				assert.Equal(t, waits, r.books().Waits.Durations.Count())
+			}
 		}
 	}
 	require.NoError(t, control(s).Check(t.Context()))

@@ -39,3 +39,23 @@ func TestEndedReadersLeaveTheOrder(t *testing.T) {
 	assert.LessOrEqual(t, len(o.entries()), 2)
 	require.NoError(t, b.Free())
 }
+
+// A work that could not lock an order leaves nothing: those that come later lock it.
+func TestALockThatWasRefusedLeavesNothing(t *testing.T) {
+	t.Parallel()
+	r, home, _ := pair(t, 16*mib)
+	o := newOrder(home)
+	for _, held := range []bool{true, false} {
+		o.lock(held, nil)
+		if held {
+			assert.False(t, o.tryLock(false))
+			assert.False(t, o.tryLock(true))
+		} else {
+			assert.True(t, o.tryLock(false))
+			o.unlock(false)
+		}
+		o.unlock(held)
+		assert.Zero(t, o.works.Load())
+	}
+	r.quiet(home)
+}

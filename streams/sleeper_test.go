@@ -243,3 +243,24 @@ func TestASleeperSharesNoHandle(t *testing.T) {
 	require.NoError(t, b.Free())
 	require.NoError(t, taken.Free())
 }
+
+// However often a stream has read memory that can sleep, its next work enters the gate: no read of it is plain.
+func TestReadsOfMemoryThatCanSleepAreNeverPlain(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, 64*mib)
+	other := r.stream(core.Budget{})
+	x := r.sleeper(t, other)
+	b, err := x.Alloc(mib)
+	require.NoError(t, err)
+	for range 2 * steadyReads {
+		r.crosses(other, b, false, 0)
+		assert.False(t, r.quietly(other, b))
+	}
+	require.NoError(t, x.Shut(t.Context()))
+	c := Submitter{other}.Crossing()
+	require.ErrorIs(t, c.Touch(b, false, 0), ErrAsleep)
+	c.Leave()
+	x.Open()
+	r.crosses(other, b, false, 0)
+	require.NoError(t, b.Free())
+}

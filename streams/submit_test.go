@@ -134,6 +134,18 @@ func TestWorkBetweenStreamsThatCannotWait(t *testing.T) {
 	require.ErrorContains(t, err, "the host's wait")
 	r.faults.Clear()
 
+	at = r.gpu.Now()
+	err = x.Between(y, func() error { // a wait for the work would end the capture
+		require.NoError(t, work())
+		return r.gpu.BeginCapture(s.Handle())
+	})
+	require.ErrorAs(t, err, &order)
+	assert.False(t, order.Waited)
+	require.ErrorIs(t, err, ErrCapturing)
+	assert.Equal(t, at, r.gpu.Now(), "nobody has waited")
+	_, err = r.gpu.EndCapture(s.Handle())
+	require.NoError(t, err, "the capture was not disturbed")
+
 	// The streams are open for all that: each call that had begun has ended.
 	for _, of := range []*Stream{s, other} {
 		assert.Zero(t, of.cuda.calls.Load())
