@@ -162,3 +162,21 @@ func TestACaptureThatDoesNotBeginLeavesNothing(t *testing.T) {
 		})
 	}
 }
+
+// The default stream is captured, for the allocator, while a blocking stream is, also by a capture that nobody has announced.
+func TestTheDefaultStreamDuringAnUnannouncedCapture(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, 16*mib)
+	legacy := r.adoptAmong(0)
+	blocking, err := r.gpu.StreamCreateBlocking()
+	require.NoError(t, err)
+	require.NoError(t, r.gpu.BeginCapture(blocking))
+	_, err = r.gpu.StreamIsCapturing(0)
+	require.ErrorIs(t, err, cudadrv.CaptureImplicit)
+	forbidden(t, submitter(t, legacy).Outside("call"), legacy, "call")
+	forbidden(t, legacy.Close(), legacy, "cuStreamSynchronize")
+	_, err = r.gpu.EndCapture(blocking)
+	require.NoError(t, err)
+	require.NoError(t, submitter(t, legacy).Outside("call"))
+	submitter(t, legacy).Leave()
+}

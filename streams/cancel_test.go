@@ -229,3 +229,19 @@ func TestAnAnswerEndsTheWatchOverTheContext(t *testing.T) {
 	require.NoError(t, b.Free())
 	assert.Zero(t, ctx.watches.Load())
 }
+
+// Memory that arrives for a request that was cancelled meanwhile serves one that waits, on another stream, without a tick.
+func TestMemoryOfACancelledRequestServesOneThatWaits(t *testing.T) {
+	t.Parallel()
+	r, s, other := pair(t, 16*mib)
+	entered, release := r.holdUp("cuMemCreate")
+	cancelled := s.AllocAsync(t.Context(), Request{Bytes: 8 * mib})
+	<-entered
+	waits := other.AllocAsync(t.Context(), Request{Bytes: 14 * mib, Wait: true})
+	require.True(t, cancelled.Cancel())
+	release()
+	r.until(waits.Completed)
+	b, err := waits.Await(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, b.Free())
+}

@@ -1,9 +1,14 @@
 package streams
 
 import (
+	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/fault"
+	"github.com/go-vram/vram/internal/recoveredtest"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -91,4 +96,38 @@ func TestWhoWaitsForALookAtBuffers(t *testing.T) {
 	}
 	assert.Len(t, r.peers.largest(nil, false), 1, "the look has ended")
 	require.NoError(t, large.Free())
+}
+
+// The device's handler, and the caller, get a refusal of the driver with all facts: it is completed before, once for each, in no turn. A
+// panic of the handler is part of the error, and it is not asked again.
+func TestARefusalIsCompletedBeforeTheHandlerHasIt(t *testing.T) {
+	t.Parallel()
+	for _, handler := range []string{"none", "refuses", "panics"} {
+		r := newRig(t, 64*mib)
+		s := r.stream(core.Budget{})
+		var completed, handled []*pool.OutOfMemoryError
+		s.complete = func(short *pool.OutOfMemoryError) {
+			r.quiet(s)
+			completed = append(completed, short)
+		}
+		if handler != "none" {
+			s.handler = func(short *pool.OutOfMemoryError) bool {
+				assert.Contains(t, completed, short)
+				assert.Equal(t, "named", short.Tag)
+				handled = append(handled, short)
+				if handler == "panics" {
+					panic(recoveredtest.Planted("planted"))
+				}
+				return false
+			}
+		}
+		require.NoError(t, r.faults.Add(fault.Rule{Func: "cuMemCreate", Result: cudadrv.OutOfMemory}))
+		_, err := s.AllocFor(t.Context(), Request{Bytes: 8 * mib, Tag: "named"})
+		var short *pool.OutOfMemoryError
+		require.ErrorAs(t, err, &short)
+		require.Error(t, short.Cause)
+		assert.Contains(t, completed, short)
+		assert.Len(t, handled, map[string]int{"none": 0, "refuses": 1, "panics": 1}[handler])
+		assert.Equal(t, handler == "panics", strings.Contains(err.Error(), "planted"), err.Error())
+	}
 }

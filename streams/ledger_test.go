@@ -201,6 +201,14 @@ func TestARefusedFenceOfTheBackgroundIsNone(t *testing.T) {
 		leave()
 		assert.True(t, p.fence == 0 || !p.mark.Zero(), "a prepared fence that nobody has: %+v", p)
 		r.faults.Clear()
+		for range 2 { // another is ordered
+			r.tick(s)
+			require.NoError(t, must(t, s, 3*mib).Free())
+		}
+		leave = r.occupy(s)
+		p = s.turn.lent.prepared
+		leave()
+		assert.False(t, p.mark.Zero(), "no fence was prepared")
 		r.gpu.AdvanceTo(r.gpu.Drained())
 		require.NoError(t, control(s).Trim(context.Background()))
 		require.NoError(t, must(t, other, 40*mib).Free())

@@ -273,6 +273,41 @@ func TestWhatARequestAsksFor(t *testing.T) {
 			assert.Equal(t, []uint32{1}, m.More)
 			assert.Equal(t, waits, m.Patience == poolcore.Patient)
 			assert.Equal(t, waits, m.Place.Priority == 3)
+			x.draws = nil
+		}))
+	}
+
+	// One that is parked has its place: also when it is parked again.
+	s.Exclusive()
+	owner := pool.NewTenant("owner", 1, pool.Quota{LimitBytes: 4 * mib})
+	control := (*pool.TenantControl)(owner)
+	require.True(t, control.Charge(4*mib)) // by others
+	for _, owes := range []bool{false, true} {
+		x := s.request(Request{Bytes: 3 * mib, Wait: true, Priority: 3, Align: 4 * kib})
+		if owes {
+			require.NoError(t, x.charge(owner, 3*mib))
+		}
+		x.awaiting.Add(1)
+		require.NoError(t, s.inTurn(t.Context(), func() {
+			d := &s.turn.dispatch
+			var first poolcore.Place
+			for parks := range 3 {
+				d.park(&x.claim)
+				m, ok := d.state.effects().refills.Pop()
+				require.True(t, ok)
+				if parks == 0 {
+					first = m.Place
+				}
+				assert.Equal(t, first, m.Place)
+				assert.Equal(t, poolcore.Waiting, m.Patience)
+				assert.Equal(t, 3*mib, m.Bytes)
+				d.endWaiting(&x.claim)
+			}
+			assert.Equal(t, poolcore.Place{
+				Account: x.account(), ChargedBytes: x.Cost(), Priority: 3, Age: x.age, Align: 4 * kib, Blocked: !owes, Unready: owes,
+			}, first)
+			assert.Equal(t, x.age, x.place.Load())
+			d.state.effects().refills.Reset() // the pool does not know it
 		}))
 	}
 }

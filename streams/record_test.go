@@ -85,6 +85,13 @@ func TestABudgetWithoutFencesIsKeptLater(t *testing.T) {
 	r.tick(s)
 	assert.Equal(t, 16*mib, r.stats(s).CachedBytes)
 	r.balanced(s)
+	answered := make(chan error, 1)
+	go func() {
+		_, err := r.pool.Trim(context.Background(), 0)
+		answered <- err
+	}()
+	r.until(func() bool { return len(answered) == 1 }) // the pool waits for no Return that does not come
+	require.NoError(t, <-answered)
 	r.faults.Clear()
 	r.tick(s)
 	assert.LessOrEqual(t, r.stats(s).CachedBytes, 4*mib)

@@ -77,6 +77,7 @@ func TestWhenTheWorkOfASleeperHasFinished(t *testing.T) {
 	for call := range uint64(2) { // of the allocator's view and of the program's
 		require.NoError(t, r.faults.Add(fault.Rule{Func: "cuStreamSynchronize", First: call + 1, Count: 1, Result: cudadrv.Unknown}))
 		require.ErrorIs(t, x.AwaitCopies(), cudadrv.Unknown)
+		assert.True(t, x.s.cuda.gate.copies.Load(), "they may be unfinished")
 		r.faults.Clear()
 		copies()
 	}
@@ -174,6 +175,17 @@ func TestASettleThatFails(t *testing.T) {
 	}
 	require.NoError(t, x.Settle(t.Context()))
 	assert.GreaterOrEqual(t, r.gpu.Now(), takes)
+	users := []*Stream{r.stream(core.Budget{}), r.stream(core.Budget{}), r.stream(core.Budget{}), r.stream(core.Budget{})}
+	for _, user := range users {
+		r.crosses(user, b, false, 0)
+	}
+	require.NoError(t, users[0].Close(), "it has finished")
+	start := r.gpu.Now()
+	for i, user := range users[1:] {
+		r.work(user, time.Duration(i+1)*takes)
+	}
+	require.NoError(t, x.Settle(t.Context()))
+	assert.Equal(t, start+3*takes, r.gpu.Now(), "each was waited for")
 	require.NoError(t, b.Free())
 }
 

@@ -495,3 +495,61 @@ func TestCloseRecordsTheFencesOfItsPendingMemory(t *testing.T) {
 	r.tick(home)
 	r.until(func() bool { return r.books().LentBytes == 0 })
 }
+
+// A request that waits is served by memory which a free makes pending then, once the device is done, without a tick: also if the
+// stream of the memory is being closed. A request that does not wait is served although the driver's wait for another stream never
+// returns.
+func TestARequestWaitsForAnyFence(t *testing.T) {
+	t.Parallel()
+	for _, closes := range []bool{false, true} {
+		r, home, other := pair(t, 16*mib)
+		b := must(t, home, 12*mib)
+		require.NoError(t, b.RecordStream(other))
+		r.work(other, time.Second)
+		if closes {
+			require.NoError(t, home.Close())
+		}
+		f := r.stream(core.Budget{}).AllocAsync(t.Context(), Request{Bytes: 12 * mib, Wait: true})
+		r.until(func() bool { return r.books().Waits.Waiting == 1 })
+		require.NoError(t, b.Free())
+		r.until(f.Completed)
+		next, err := f.Await(t.Context())
+		require.NoError(t, err)
+		assert.GreaterOrEqual(t, r.gpu.Now(), time.Second)
+		require.NoError(t, next.Free())
+	}
+
+	r := newRig(t, 16*mib)
+	for range 2 {
+		home, other := r.stream(core.Budget{}), r.stream(core.Budget{})
+		b := must(t, home, 6*mib)
+		require.NoError(t, b.RecordStream(other))
+		r.work(other, time.Second)
+		require.NoError(t, b.Free())
+	}
+	_, release := r.holdUp("cuEventSynchronize")
+	f := r.stream(core.Budget{}).AllocAsync(t.Context(), Request{Bytes: 6 * mib})
+	r.until(f.Completed)
+	b, err := f.Await(t.Context())
+	require.NoError(t, err)
+	assert.EqualValues(t, 1, r.streams[len(r.streams)-1].tally.Counts().RetryCount)
+	release()
+	require.NoError(t, b.Free())
+}
+
+// A request that would wait for fences is refused if there are none by then, as of a stream that has ended.
+func TestARequestWithoutAFenceToWaitForIsRefused(t *testing.T) {
+	t.Parallel()
+	r, s, ended := pair(t, 16*mib)
+	held := must(t, s, 12*mib)
+	require.NoError(t, ended.Close())
+	<-ended.ref.Done()
+	ended.peer.waits.Store(true) // as its last turn may have left it
+	r.peers.change(func(all []*peer) []*peer { return append(all, &ended.peer) })
+	f := s.AllocAsync(t.Context(), Request{Bytes: 8 * mib})
+	r.until(f.Completed)
+	_, err := f.Await(t.Context())
+	require.ErrorIs(t, err, pool.ErrOutOfMemory)
+	r.peers.leave(&ended.peer)
+	require.NoError(t, held.Free())
+}
