@@ -131,3 +131,25 @@ func TestAHandoverSaysNothingOfOthers(t *testing.T) {
 	assert.Nil(t, shared.suspensions.progress.Load())
 	assert.Nil(t, exclusive.suspensions.progress.Load())
 }
+
+// From the first value on that a stream sends, its next wait is no deadlock while the receiver may free: also if nobody waited when the
+// value was sent.
+func TestAStreamThatHasSentMemoryWaitsForTheReceiver(t *testing.T) {
+	t.Parallel()
+	r, from, to := pair(t, 16*mib)
+	from.Exclusive()
+	to.Exclusive()
+	h := NewHandover[Buffer](from, to, 1)
+	require.NoError(t, h.Send(t.Context(), must(t, from, 12*mib)))
+	got := make(chan error, 1)
+	go func() {
+		b, err := from.AllocFor(t.Context(), Request{Bytes: 10 * mib, Wait: true})
+		_ = b.Free()
+		got <- err
+	}()
+	r.until(func() bool { return r.books().Waits.Waiting == 1 || len(got) == 1 })
+	b, err := h.Receive(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, b.Free())
+	require.NoError(t, <-got)
+}

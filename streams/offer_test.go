@@ -1,9 +1,13 @@
 package streams
 
 import (
+	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/go-vram/vram/futures"
 
 	"github.com/go-vram/vram/pool"
 
@@ -282,12 +286,15 @@ func TestWhatARequestAsksFor(t *testing.T) {
 	owner := pool.NewTenant("owner", 1, pool.Quota{LimitBytes: 4 * mib})
 	control := (*pool.TenantControl)(owner)
 	require.True(t, control.Charge(4*mib)) // by others
+	set, err := r.pool.Reserve(t.Context(), 99, 2*mib)
+	require.NoError(t, err)
 	for _, owes := range []bool{false, true} {
 		x := s.request(Request{Bytes: 3 * mib, Wait: true, Priority: 3, Align: 4 * kib})
 		if owes {
 			require.NoError(t, x.charge(owner, 3*mib))
 		}
 		x.awaiting.Add(1)
+		x.draws = set
 		require.NoError(t, s.inTurn(t.Context(), func() {
 			d := &s.turn.dispatch
 			var first poolcore.Place
@@ -302,6 +309,9 @@ func TestWhatARequestAsksFor(t *testing.T) {
 				assert.Equal(t, poolcore.Waiting, m.Patience)
 				assert.Equal(t, 3*mib, m.Bytes)
 				d.endWaiting(&x.claim)
+				ask := x.askRefill(&s.turn.searches, 7, []uint32{2})
+				assert.Equal(t, (*pool.ReservationControl)(set).ID(), ask.From, "it draws from its reservation also then")
+				assert.Equal(t, 3, ask.Place.Priority)
 			}
 			assert.Equal(t, poolcore.Place{
 				Account: x.account(), ChargedBytes: x.Cost(), Priority: 3, Age: x.age, Align: 4 * kib, Blocked: !owes, Unready: owes,
@@ -310,4 +320,97 @@ func TestWhatARequestAsksFor(t *testing.T) {
 			d.state.effects().refills.Reset() // the pool does not know it
 		}))
 	}
+}
+
+// An offer is served by memory that was freed before it, also if no turn has collected that yet.
+func TestAnOfferSeesMemoryThatWasJustFreed(t *testing.T) {
+	t.Parallel()
+	for _, bytes := range []int64{4 * kib, 3 * mib} {
+		r, s, other := pair(t, 16*mib)
+		held, b := must(t, other, 8*mib), must(t, s, bytes)
+		waits := other.AllocAsync(t.Context(), Request{Bytes: 14 * mib, Wait: true})
+		r.until(func() bool { return r.books().Waits.Waiting == 1 })
+		require.NoError(t, s.inTurn(t.Context(), s.turn.dispatch.updateDemand))
+		parked := s.request(Request{Bytes: 2 * mib, Wait: true})
+		token := parks(r, s, parked)[0]
+		leave := r.occupy(s)
+		s.client.Offered(token, 0)
+		require.NoError(t, b.Free())
+		leave()
+		r.until(parked.promise.Future().Completed)
+		b, err := parked.promise.Future().Await(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, b.Free())
+		require.NoError(t, held.Free())
+		b, err = waits.Await(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, b.Free())
+	}
+}
+
+// Memory that a refused batch puts back serves a request that waits, on another stream, without a tick.
+func TestMemoryOfARefusedBatchServesOneThatWaits(t *testing.T) {
+	t.Parallel()
+	for _, cancels := range []bool{false, true} {
+		r, s, other := pair(t, 16*mib)
+		held := must(t, other, 4*mib)
+		require.NoError(t, must(t, s, 8*mib).Free())
+		leave := r.occupy(s)
+		batch := s.AllocBatchAsync(t.Context(), []int64{8 * mib, 6 * mib})
+		sent := make(chan futures.Future[Buffer], 1)
+		go func() { sent <- other.AllocAsync(t.Context(), Request{Bytes: 10 * mib, Wait: true}) }()
+		waits := <-sent
+		if cancels {
+			batch.Cancel()
+		}
+		leave()
+		r.until(waits.Completed)
+		b, err := waits.Await(t.Context())
+		require.NoError(t, err)
+		_, err = batch.Await(t.Context())
+		require.Error(t, err)
+		require.NoError(t, b.Free())
+		require.NoError(t, held.Free())
+	}
+}
+
+// A request that waits is listed with all that its caller has said of it, a batch as a single one.
+func TestWhatIsListedOfARequestThatWaits(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r, s, other := pair(t, 16*mib)
+		owner := pool.NewTenant("owner", 1, pool.Quota{LimitBytes: 64 * mib})
+		r.pool.AddTenants(owner)
+		held := must(t, other, 12*mib)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		for _, count := range []int{1, 2} {
+			for _, tenant := range []*pool.Tenant{nil, owner} {
+				ended := func() bool { return false }
+				if count == 1 {
+					f := s.AllocAsync(ctx, Request{Bytes: 6 * mib, Wait: true, Priority: 3, Tag: "named", Tenant: tenant})
+					ended = f.Cancel
+				} else {
+					f := s.AllocBatchForAsync(ctx, BatchRequest{Bytes: []int64{5 * mib, mib}, Wait: true, Priority: 3, Tag: "named", Tenant: tenant})
+					ended = f.Cancel
+				}
+				synctest.Wait()
+				all, err := control(s).Waiting(t.Context())
+				require.NoError(t, err)
+				require.Len(t, all, 1)
+				assert.Positive(t, all[0].Age)
+				assert.Positive(t, all[0].Waited)
+				all[0].Age, all[0].Waited = 0, 0
+				assert.Equal(t, WaitingRequest{
+					Stream: s.ID(), Bytes: 6 * mib, Count: count, Tag: "named", Tenant: tenant.Name(), Priority: 3, For: WaitForMemory,
+					Left: time.Minute, HasDeadline: true,
+				}, all[0])
+				require.True(t, ended())
+				all, err = control(s).Waiting(t.Context())
+				require.NoError(t, err)
+				assert.Empty(t, all)
+			}
+		}
+		require.NoError(t, held.Free())
+	})
 }

@@ -25,6 +25,7 @@ func (r *rig) used(s *Stream) (published, actual poolcore.Usage) {
 	actual.UsedBytes = s.turn.state.core.LiveBytes()
 	actual.FreePages, actual.MaxFreePages = s.turn.state.core.NoteFree()
 	actual.Stale = published.Stale
+	assert.Equal(r.t, s.turn.state.core.HeldBytes(), s.peer.heldBytes.Load(), "as errors have it")
 	s.ref.End()
 	return published, actual
 }
@@ -116,6 +117,10 @@ func TestUsageIsThatOfTheCore(t *testing.T) {
 		for _, b := range live {
 			require.NoError(t, b.Free())
 		}
+		r.stats(s)
+		require.NoError(t, s.Trim(ctx))
+		_, actual := r.used(s)
+		assert.Zero(t, actual.UsedBytes)
 	}
 }
 
