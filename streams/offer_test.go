@@ -193,7 +193,7 @@ func TestWhichRequestsQueue(t *testing.T) {
 	for _, waits := range []bool{false, true} {
 		for _, tenant := range []*pool.Tenant{nil, owner} {
 			before := r.books().Waits.Count
-			one, err := s.AllocFor(t.Context(), Request{Bytes: 4 * kib, Wait: waits, Tenant: tenant})
+			one, err := s.AllocFor(t.Context(), Request{Bytes: 8 * kib, Wait: waits, Tenant: tenant})
 			require.NoError(t, err)
 			many, err := s.AllocBatchFor(t.Context(), BatchRequest{Bytes: []int64{4 * kib, 8 * kib}, Wait: waits, Tenant: tenant})
 			require.NoError(t, err)

