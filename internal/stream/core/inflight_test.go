@@ -164,6 +164,33 @@ func TestAStreamJoinsSeveralLines(t *testing.T) {
 	w.core.inFlight.Join(all[0], all[0].Next())
 	require.Zero(t, w.core.PendingBytes())
 	require.Len(t, w.core.inFlight.joins, 3, "one of each line")
+	for _, l := range all {
+		l.Finish()
+	}
+	w.core.inFlight.Join(all[3], all[3].Next())
+	require.Len(t, w.core.inFlight.joins, 1, "waits that are over are forgotten")
+}
+
+// A request that finds no memory looks at fences once 8 MiB are pending, and not below; with slack once it would exceed that.
+func TestWhenARequestLooksAtFences(t *testing.T) {
+	t.Parallel()
+	f := &newWorld(t, 512, Budget{}).core.inFlight
+	for _, c := range []struct {
+		pendingUnits, slackUnits uint64
+		bytes                    int64
+		scarce                   bool
+	}{
+		{minSlack - 1, 0, 1, false},
+		{minSlack, 0, 1, true},
+		{minSlack, 3 * minSlack, 1, false},
+		{minSlack, 3 * minSlack, 2 * minSlack << sizeclass.UnitShift, false},
+		{minSlack, 3 * minSlack, 2*minSlack<<sizeclass.UnitShift + 1, true},
+		{minSlack - 1, 0, 64 * minSlack << sizeclass.UnitShift, false},
+	} {
+		f.units, f.slack.units = c.pendingUnits, c.slackUnits
+		assert.Equal(t, c.scarce, f.Scarce(c.bytes), "%+v", c)
+	}
+	f.units, f.slack.units = 0, 0
 }
 
 // any returns a live buffer.

@@ -22,10 +22,16 @@ func TestSlackKeepsWithinItsBounds(t *testing.T) {
 		var limit atomic.Int64
 		const share = 1 << 16 // units of the device's limit that may be lent
 		limit.Store(share * slackShare << sizeclass.UnitShift)
-		cores := make([]*Core, 3)
+		cores, piles := make([]*Core, 3), make([]uint64, 3) // piles are the last that the magazines were told of
 		for i := range cores {
 			cores[i] = newWorld(t, 512, Budget{}).core
-			cores[i].inFlight.slack.device, cores[i].inFlight.slack.limit = &device, &limit
+			s := &cores[i].inFlight.slack
+			s.device, s.limit = &device, &limit
+			tell := s.setPile
+			piles[i], s.setPile = s.pileUnits(), func(units uint64) {
+				piles[i] = units
+				tell(units)
+			}
 		}
 		sum, last := make([]uint64, len(cores)), make([]uint64, len(cores)) // freed in this tick; rest of earlier ticks
 		for range rapid.IntRange(1, 100).Draw(t, "steps") {
@@ -56,6 +62,7 @@ func TestSlackKeepsWithinItsBounds(t *testing.T) {
 			}
 			require.LessOrEqual(t, s.units, max(sum[i]/fencesPerTick, last[i]))
 			require.GreaterOrEqual(t, s.pileUnits(), uint64(magazine.PileUnits))
+			require.Equal(t, s.pileUnits(), piles[i], "a free makes a pile of so many units be sorted")
 			var lent uint64
 			for _, c := range cores {
 				lent += c.inFlight.slack.units

@@ -34,6 +34,12 @@ func TestSurplusIsTheLeastThatWasFree(t *testing.T) {
 		units, _ := s.tick()
 		assert.Zero(t, units, "nothing is known without a turn")
 	}
+	assert.Equal(t, []uint64{0, 0}, ticks(9, 4))
+	s.setWindow(3) // as it is
+	assert.Equal(t, []uint64{4}, ticks(7), "the same window")
+	assert.Equal(t, []uint64{0, 0}, ticks(9, 4))
+	s.setWindow(2)
+	assert.Equal(t, []uint64{0, 7}, ticks(9, 7), "another window")
 	s = newSurplus(0)
 	assert.Equal(t, []uint64{0, 0, 0, 0}, ticks(9, 9, 9, 9), "there is no window")
 }
