@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-vram/vram/internal/fence/line"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -400,4 +402,21 @@ func TestAFreeDuringATurnOfAClosedStreamIsSeen(t *testing.T) {
 	r.until(control(s).Gone)
 	assert.Equal(t, len(all), freed)
 	r.until(func() bool { return r.books().LentBytes == 0 })
+}
+
+// Each open stream of many that are opened and closed has a number by which buffers record their uses cheaply, and a closed one keeps no
+// other stream that it has waited for.
+func TestClosedStreamsGiveTheirNumbersBack(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, 64*mib)
+	home := r.stream(core.Budget{})
+	b := must(t, home, mib)
+	for range 2 * line.Count {
+		s := r.stream(core.Budget{})
+		require.NotEqual(t, unnumbered, s.peer.number)
+		r.crosses(s, b, true, 0)
+		require.NoError(t, s.Close())
+		assert.Nil(t, s.cuda.crossings.seen.Load())
+	}
+	require.NoError(t, b.Free())
 }

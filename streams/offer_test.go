@@ -414,3 +414,40 @@ func TestWhatIsListedOfARequestThatWaits(t *testing.T) {
 		require.NoError(t, held.Free())
 	})
 }
+
+// A request that names a reservation draws the pages from it that its stream does not have, a batch as a single one, of a tenant or of
+// none; without one it is refused.
+func TestARequestDrawsFromItsReservation(t *testing.T) {
+	t.Parallel()
+	r, s, other := pair(t, 16*mib)
+	owner := pool.NewTenant("owner", 1, pool.Quota{LimitBytes: 64 * mib})
+	r.pool.AddTenants(owner)
+	held := must(t, other, 8*mib)
+	for _, tenant := range []*pool.Tenant{nil, owner} {
+		for _, waits := range []bool{false, true} {
+			for _, batch := range []bool{false, true} {
+				set, err := r.pool.Reserve(t.Context(), 99, 8*mib)
+				require.NoError(t, err)
+				send := func(from *pool.Reservation) ([]Buffer, error) {
+					if batch {
+						b, err := s.AllocBatchFor(t.Context(), BatchRequest{
+							Bytes: []int64{4 * mib, 2 * mib}, Wait: waits && from != nil, Tenant: tenant, Reservation: from,
+						})
+						return b.Buffers(), err
+					}
+					b, err := s.AllocFor(t.Context(), Request{Bytes: 6 * mib, Wait: waits && from != nil, Tenant: tenant, Reservation: from})
+					return []Buffer{b}, err
+				}
+				_, err = send(nil)
+				require.ErrorIs(t, err, pool.ErrOutOfMemory)
+				all, err := send(set)
+				require.NoError(t, err)
+				assert.Equal(t, 2*mib, r.books().SetAsideBytes, "batch %v, Wait %v, tenant %v", batch, waits, tenant != nil)
+				set.Release()
+				require.NoError(t, s.FreeBatch(all))
+				require.NoError(t, s.Trim(t.Context()))
+			}
+		}
+	}
+	require.NoError(t, held.Free())
+}

@@ -19,3 +19,85 @@ func TestOffersAreTakenOnce(t *testing.T) {
 	_, due := table.DueOffer()
 	assert.False(t, due, "they were taken")
 }
+
+// tenant allows what its fields say, and counts what it is charged.
+type tenant struct {
+	tooLarge, allows bool
+	charged          int64
+}
+
+func (p *tenant) TooLarge(int64) bool { return p.tooLarge }
+
+func (p *tenant) Charge(bytes int64) bool {
+	if p.allows {
+		p.charged += bytes
+	}
+	return p.allows
+}
+
+func (p *tenant) Refund(bytes int64) { p.charged -= bytes }
+
+// A claim continues with its charge paid, or owes it if it waits; one that exceeds the whole quota never continues, and pays nothing.
+func TestWhichClaimsMayContinue(t *testing.T) {
+	t.Parallel()
+	for _, tooLarge := range []bool{false, true} {
+		for _, allows := range []bool{false, true} {
+			for _, waits := range []bool{false, true} {
+				var b Bill
+				p := &tenant{tooLarge: tooLarge, allows: allows}
+				assert.Equal(t, !tooLarge && (allows || waits), b.Open(p, 7, waits))
+				paid := allows && !tooLarge
+				assert.Equal(t, paid, p.charged == 7)
+				assert.Equal(t, !paid, b.Owes())
+				b.Refund()
+				b.Refund()
+				assert.Zero(t, p.charged)
+			}
+		}
+	}
+}
+
+// The handler is called, and a fence awaited, only before the last refusal. That one parks a claim that waits, and fails any other.
+func TestTheLastRefusal(t *testing.T) {
+	t.Parallel()
+	for _, waits := range []bool{false, true} {
+		for _, last := range []bool{false, true} {
+			for _, handler := range []bool{false, true} {
+				for _, pending := range []bool{false, true} {
+					c := Claim{Waits: waits}
+					want := Fail
+					switch {
+					case !last && handler:
+						want = Consult
+					case !last && pending:
+						want = Delay
+					case waits:
+						want = Park
+					}
+					got := c.Refused(Refusal{Memory: true, Report: true, Last: last}, Stream{Handler: handler, Pending: pending})
+					assert.Equal(t, want, got, "Wait %v, last %v, handler %v, pending %v", waits, last, handler, pending)
+				}
+			}
+		}
+	}
+}
+
+// Looks are learned from by the outcome of searches that a look for the claim came before, and by no other.
+func TestOtherSearchesTeachNothing(t *testing.T) {
+	t.Parallel()
+	for _, after := range []Searched{First, AfterFences, AfterLook, AfterTake} {
+		for _, found := range []bool{false, true} {
+			looks := Looks{backoff: 3, rest: 2}
+			looks.Learn(after, found)
+			want := Looks{backoff: 3, rest: 2}
+			switch {
+			case after < AfterLook:
+			case found:
+				want = Looks{}
+			default:
+				want = Looks{backoff: 7, rest: 7}
+			}
+			assert.Equal(t, want, looks, "after %v, found %v", after, found)
+		}
+	}
+}
