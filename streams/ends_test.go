@@ -125,12 +125,14 @@ func TestARequestThatHasEndedLeavesNothing(t *testing.T) {
 							return 0
 						}
 						r.until(func() bool { return r.books().Waits.Waiting == 0 && r.pool.Demand() == 0 })
-						for !errors.Is(err, ErrClosed) {
-							require.NoError(t, s.Trim(t.Context()))
-							if n := r.stats(s); n.Waiting == 0 && n.HeldBytes == 0 {
-								break
+						r.until(func() bool {
+							if errors.Is(err, ErrClosed) {
+								return true
 							}
-						}
+							require.NoError(t, s.Trim(t.Context()))
+							n := r.stats(s)
+							return n.Waiting == 0 && n.HeldBytes == 0
+						})
 						assert.Equal(t, count(e.parked), r.books().Waits.Durations.Count(), "waits")
 						n := s.tally.Counts()
 						assert.Equal(t, count(e.ended && waits), n.EndedWaitCount)
