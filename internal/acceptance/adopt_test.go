@@ -61,8 +61,14 @@ func TestAHandleIsAdoptedOnce(t *testing.T) {
 	freeAll(t, must(t, again, 8*mib))
 	freeAll(t, kept)
 	require.NoError(t, legacy.Close())
-	_, err = h.AdoptStream(0)
+	blocking, err := h.gpu.StreamCreateBlocking()
 	require.NoError(t, err)
+	require.NoError(t, h.gpu.BeginCapture(blocking))
+	legacy, err = h.AdoptStream(0)
+	require.NoError(t, err, "also while a blocking stream is being captured")
+	freeAll(t, must(t, legacy, mib))
+	_, err = h.gpu.EndCapture(blocking)
+	require.NoError(t, err, "the capture was not disturbed")
 	h.addsUp()
 }
 
