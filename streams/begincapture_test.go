@@ -12,7 +12,7 @@ import (
 	"github.com/go-vram/vram/internal/stream/core"
 )
 
-// adoptAmong adopts a handle beside the rig's other streams.
+// adoptAmong adopts a handle among the streams of the rig.
 func (r *rig) adoptAmong(h cudadrv.Stream) *Stream {
 	r.t.Helper()
 	s, _, err := Open(Config{

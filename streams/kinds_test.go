@@ -579,3 +579,122 @@ func TestAPanicCostsOneEffect(t *testing.T) {
 		assert.False(t, ok)
 	}
 }
+
+// The launches that can have failed are the recorded ones that are not known to have finished, the youngest first. One that was not made
+// is none, and takes no later one with it that has its place.
+func TestLaunchesThatCanHaveFailed(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, 16*mib)
+	r.peers.RecordLaunches(false)
+	x := submitter(t, r.stream(core.Budget{}))
+	names := func() (all []string) {
+		launches, recorded := r.peers.unfinished()
+		assert.True(t, recorded)
+		for _, l := range launches {
+			all = append(all, l.Kernel)
+		}
+		return all
+	}
+	assert.Empty(t, names())
+	first := x.Launching("first", nil)
+	x.Launching("second", nil)
+	failed := x.Launching("failed", nil)
+	x.Launching("fourth", nil)
+	failed()
+	assert.Equal(t, []string{"fourth", "second", "first"}, names())
+	x.Finished(1)
+	assert.Equal(t, []string{"fourth", "second"}, names())
+	x.Finished(0) // an earlier look
+	assert.Equal(t, []string{"fourth", "second"}, names())
+	for range recordedLaunches {
+		x.Launching("later", nil)
+	}
+	first() // its place has another
+	assert.Len(t, names(), recordedLaunches)
+	x.Finished(x.LaunchCount())
+	assert.Empty(t, names())
+}
+
+// A hold that ends keeps its memory until the work of each stream that End is given has finished. If a wait for one cannot be ordered the hold
+// stays as it is.
+func TestTheEndOfAHoldWaitsForEachStream(t *testing.T) {
+	t.Parallel()
+	for _, busy := range []int{0, 1} {
+		r, home, other := pair(t, 16*mib)
+		users := []*Stream{r.stream(core.Budget{}), r.stream(core.Budget{})}
+		home.sibling = func() (*Stream, error) { return r.stream(core.Budget{}), nil }
+		h, err := submitter(t, home).NewHold()
+		require.NoError(t, err)
+		b, err := h.Alloc(12 * mib)
+		require.NoError(t, err)
+		kept := must(t, other, mib)
+		require.NoError(t, kept.RecordStream(h.Stream()))
+		require.NoError(t, kept.Free())
+		require.NoError(t, b.Free())
+		r.work(users[busy], time.Second)
+
+		r.fail("cuStreamWaitEvent")
+		require.ErrorIs(t, h.End(users...), cudadrv.Unknown)
+		r.faults.Clear()
+		assert.False(t, h.Stream().cuda.closing.Load(), "the memory stays")
+		require.NoError(t, control(other).Sweep(t.Context()))
+		assert.Equal(t, mib, r.stats(other).PendingBytes)
+
+		require.NoError(t, h.End(users...))
+		assert.GreaterOrEqual(t, r.gpu.Now(), time.Second)
+		require.NoError(t, h.End(), "again")
+		require.NoError(t, control(other).Sweep(t.Context()))
+		assert.Zero(t, r.stats(other).PendingBytes)
+		require.NoError(t, must(t, other, 14*mib).Free())
+	}
+}
+
+// Another stream's first use of a buffer waits for each copy of it that is being submitted, and for copies of no other buffer.
+func TestAFirstUseWaitsForEachCopyOfItsBuffer(t *testing.T) {
+	t.Parallel()
+	r, home, _ := pair(t, 16*mib)
+	b, not := must(t, home, mib), must(t, home, mib)
+	var h hostCopies
+	host := &leavingHost{}
+	h.await(b, host)
+	first, other, second := h.begin(b), h.begin(not), h.begin(b)
+	for _, c := range []struct {
+		b     Buffer
+		waits int
+	}{{b, 2}, {not, 1}} {
+		host.waits = nil
+		h.await(c.b, host)
+		assert.Len(t, host.waits, c.waits)
+	}
+	h.end(first)
+	host.waits = nil
+	h.await(b, host)
+	assert.Len(t, host.waits, 1)
+	h.end(other)
+	h.end(second)
+	assert.Nil(t, h.all.Load(), "nothing is left")
+	require.NoError(t, home.FreeBatch([]Buffer{b, not}))
+	r.quiet(home)
+}
+
+// A stream lists the streams that have buffers of it, and no other: lists do not grow with the streams that once had some.
+func TestOnlyStreamsWithBuffersAreListed(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, 64*mib)
+	home := r.stream(core.Budget{})
+	stays := r.stream(core.Budget{})
+	kept, err := must(t, home, mib).Transfer(stays)
+	require.NoError(t, err)
+	for range 20 {
+		to := r.stream(core.Budget{})
+		b, err := must(t, home, 2*mib).Transfer(to)
+		require.NoError(t, err)
+		assert.ElementsMatch(t, []pool.Handed{
+			{From: home.ID(), To: stays.ID(), Bytes: mib}, {From: home.ID(), To: to.ID(), Bytes: 2 * mib},
+		}, r.peers.Handed())
+		require.NoError(t, b.Free())
+		assert.LessOrEqual(t, len(home.peer.hands.list()), 2)
+	}
+	require.NoError(t, kept.Free())
+	assert.Empty(t, r.peers.Handed())
+}
