@@ -616,7 +616,7 @@ func TestLaunchesThatCanHaveFailed(t *testing.T) {
 }
 
 // A hold that ends keeps its memory until the work of each stream that End is given has finished. If a wait for one cannot be ordered the hold
-// stays as it is.
+// stays as it is. The same holds for a lease, which does not wait itself.
 func TestTheEndOfAHoldWaitsForEachStream(t *testing.T) {
 	t.Parallel()
 	for _, busy := range []int{0, 1} {
@@ -627,8 +627,11 @@ func TestTheEndOfAHoldWaitsForEachStream(t *testing.T) {
 		require.NoError(t, err)
 		b, err := h.Alloc(12 * mib)
 		require.NoError(t, err)
-		kept := must(t, other, mib)
+		l := h.NewLease()
+		leased, kept := must(t, other, mib), must(t, other, mib)
+		require.NoError(t, l.Keep(leased))
 		require.NoError(t, kept.RecordStream(h.Stream()))
+		require.NoError(t, leased.Free())
 		require.NoError(t, kept.Free())
 		require.NoError(t, b.Free())
 		r.work(users[busy], time.Second)
@@ -638,10 +641,18 @@ func TestTheEndOfAHoldWaitsForEachStream(t *testing.T) {
 		r.faults.Clear()
 		assert.False(t, h.Stream().cuda.closing.Load(), "the memory stays")
 		require.NoError(t, control(other).Sweep(t.Context()))
+		assert.Equal(t, 2*mib, r.stats(other).PendingBytes)
+		require.NoError(t, l.End(users...))
+		assert.False(t, l.Finish(), "a stream works")
+		assert.Less(t, r.gpu.Now(), time.Second)
+		r.gpu.Advance(time.Second)
+		assert.True(t, l.Finish())
+		require.NoError(t, control(other).Sweep(t.Context()))
 		assert.Equal(t, mib, r.stats(other).PendingBytes)
+		r.work(users[busy], time.Second)
 
 		require.NoError(t, h.End(users...))
-		assert.GreaterOrEqual(t, r.gpu.Now(), time.Second)
+		assert.GreaterOrEqual(t, r.gpu.Now(), 2*time.Second)
 		require.NoError(t, h.End(), "again")
 		require.NoError(t, control(other).Sweep(t.Context()))
 		assert.Zero(t, r.stats(other).PendingBytes)
