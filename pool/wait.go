@@ -111,8 +111,8 @@ type DeadlockError struct {
 	Quota   *QuotaError        `json:"quota"`   // as in a WaitError
 }
 
-// Holder is a stream or a tenant that holds memory, with its waits. Charged buffers count for the
-// tenant, and not for their stream.
+// Holder is a stream or a tenant that holds memory, with its waits. A stream's HeldBytes include buffers that are charged to
+// tenants. In a DeadlockError a stream whose buffers are all charged to tenants is no holder: the tenants are.
 type Holder struct {
 	Stream       uint32 `json:"stream"` // 0: see Tenant
 	Tenant       string `json:"tenant"`
