@@ -66,25 +66,27 @@ func TestMovesAndGrowthPayForEachOther(t *testing.T) {
 		policy := Policy{
 			HandlePages: rapid.SampledFrom([]uint32{1, 4}).Draw(t, "handle"), PageWorth: rapid.SampledFrom([]int64{4, 8, 24, 64}).Draw(t, "worth"),
 		}
-		bought, cost := int64(0), int64(0)
+		bought, cost, peak := int64(0), int64(0), int64(0)
 		p.play(t, policy, func(m *market, x piece, moved moves, reservedBytes int64) {
 			b := &m.core.budget
+			refund := min(bought, max(0, b.livePeak.bytes()-peak)) // of bytes that a higher peak absorbs
+			grown := b.boughtBytes - bought + refund
 			switch {
 			case b.costNs < 0:
 				m.failf("%d ns more were paid than moves have cost", -b.costNs)
-			case b.boughtBytes > bought && b.costNs == cost+moved.ns(): // nothing was paid
+			case grown > 0 && b.costNs == cost+moved.ns()+b.worthNs(refund/pageBytes): // nothing was paid
 				for id := Client(1); id <= p.clients; id++ {
 					if runs := m.freeRuns(id); id != x.client && len(runs) > 0 {
 						m.failf("growth is forced, and client %d has %v", id, runs)
 					}
 				}
-			case moved != moves{} && b.boughtBytes <= bought:
+			case moved != moves{} && grown <= 0:
 				reserved := reservedBytes + int64(x.pages)*pageBytes // if it had grown
 				if had, price := b.costNs-moved.ns(), b.priceNs(reserved-b.softBytes(), reserved); had >= price {
 					m.failf("%+v moved for %+v, although %d of %d have been paid", moved, x, had, price)
 				}
 			}
-			bought, cost = b.boughtBytes, b.costNs
+			bought, cost, peak = b.boughtBytes, b.costNs, b.livePeak.bytes()
 		})
 	})
 }
