@@ -13,6 +13,7 @@ import (
 	"github.com/go-vram/vram/actors"
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/fault"
+	"github.com/go-vram/vram/futures"
 	"github.com/go-vram/vram/internal/pool/core"
 	"github.com/go-vram/vram/internal/recoveredtest"
 )
@@ -199,6 +200,7 @@ func TestQuarantinedPoolLeavesMemoryAlone(t *testing.T) {
 		behind := b.refill(5)
 		h.panicInTurn(func() { h.pool.core.Step(core.JobDone{Job: h.pool.core.InFlight()}) }) // a lie: nothing was done
 		require.ErrorContains(t, (<-behind).err, "quarantined")
+		assert.Zero(t, h.pool.Demand())
 		require.Len(t, granted, 1, "it has its answer, too")
 		require.ErrorContains(t, (<-granted).err, "quarantined")
 		_, err := b.get(1)
@@ -208,6 +210,39 @@ func TestQuarantinedPoolLeavesMemoryAlone(t *testing.T) {
 		a.touch(run)
 		require.NoError(t, h.sim.Audit())
 	})
+}
+
+// An answer that a step had ready when it panicked is delivered by a quarantine, also to a Warm and to one that waits for memory,
+// whose demand ends.
+func TestAQuarantineDeliversAnswers(t *testing.T) {
+	t.Parallel()
+	h := prepare(t)
+	h.open(roomy(8))
+	a, b := h.testClient(1), h.testClient(2)
+	a.must(6)
+	waits, denied := b.expect(4)
+	waits.Patience, waits.Place = core.Waiting, core.Place{Account: 2, Age: h.pool.NextAge(), Align: 1}
+	h.pool.Refill(b, waits)
+	require.Positive(t, h.pool.Demand())
+	promise := futures.NewPromise[int64](nil)
+	inside := make(chan struct{})
+	release := h.hold("cuMemCreate", func() { close(inside) })
+	a.refill(1)
+	<-inside
+	h.panicInTurn(func() {
+		h.pool.core.Step(core.JobDone{Job: h.pool.core.InFlight()}) // a lie: nothing was done
+		h.pool.core.Left().Ends.Push(core.End{Token: 1000, Bytes: 7})
+		h.pool.waiting[1000] = promise
+	})
+	require.ErrorContains(t, (<-denied).err, "quarantined")
+	assert.Zero(t, h.pool.Demand())
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	bytes, err := promise.Await(ended) // it does not wait
+	require.NoError(t, err)
+	assert.EqualValues(t, 7, bytes)
+	release()
+	require.ErrorContains(t, h.pool.Close(), "quarantined")
 }
 
 // With Debug the next message finds books that do not balance, without a panic, and Failure returns

@@ -1,6 +1,7 @@
 package pool
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -54,6 +55,29 @@ func TestEachFigureOfATenant(t *testing.T) {
 	check()
 	c.ResetPeak()
 	want.Longest = 0
+	check()
+	c.Hold(2 * page) // another charge waits
+	want.HeldBytes, want.PeakHeldBytes, want.AllocCount = 2*page, 2*page, 1
+	check()
+	scope := c.BeginScope()
+	c.Hold(page)
+	want.HeldBytes, want.PeakHeldBytes, want.AllocCount = 3*page, 3*page, 2
+	check()
+	require.True(t, c.Charge(4*page))
+	c.Paid(2 * page)
+	want.ChargedBytes, want.HeldBytes, want.FreeCount = 5*page, page, 1
+	check()
+	c.Hold(page)
+	want.HeldBytes, want.AllocCount = 2*page, 3
+	check()
+	c.ResetPeak()
+	want.PeakHeldBytes = 2 * page
+	check()
+	assert.EqualValues(t, 3*page, scope.End())
+	refused, ok := errors.AsType[*QuotaError](c.Refuse(7 * page))
+	require.True(t, ok)
+	assert.Equal(t, &QuotaError{Tenant: "guest", RequestedBytes: 7 * page, ChargedBytes: 5 * page, Quota: quota, HeldBytes: 2 * page}, refused)
+	want.QuotaRefusedCount = 1
 	check()
 }
 

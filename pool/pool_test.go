@@ -2,6 +2,7 @@ package pool
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -362,6 +363,7 @@ func TestObserverIsTold(t *testing.T) {
 		var denials []*OutOfMemoryError
 		h.observer = Observer{
 			JobDone: func(r JobReport) {
+				assert.Nil(t, h.pool.driver.inFlight.Load(), "the next job has not begun")
 				mu.Lock()
 				defer mu.Unlock()
 				reports = append(reports, r)
@@ -376,12 +378,26 @@ func TestObserverIsTold(t *testing.T) {
 		a := h.testClient(1)
 		a.free(a.must(6))
 		_, err := a.get(9)
-		require.ErrorIs(t, err, ErrOutOfMemory)
+		refused, ok := errors.AsType[*OutOfMemoryError](err)
+		require.True(t, ok, "%v", err)
+		refused.Tag = "entered by the client"
+		inside := make(chan struct{})
+		release := h.hold(k.usable(), func() { close(inside) })
+		first := a.refill(7)
+		<-inside
+		second := a.refill(1) // the outcome of the first job begins the job of this one
+		release()
+		for _, served := range []<-chan answer{first, second} {
+			got := <-served
+			require.NoError(t, got.err)
+			a.free(got.run)
+		}
 		_, err = h.pool.Trim(t.Context(), 0)
 		require.NoError(t, err)
 		require.NoError(t, h.faults.Add(fault.Rule{Func: k.usable(), Result: cudadrv.Unknown}))
 		_, err = a.get(2)
 		require.ErrorIs(t, err, cudadrv.Unknown)
+		assert.Zero(t, h.faults.Calls("cuMemGetInfo"), "the driver had memory")
 		h.faults.Clear()
 		h.settle()
 		require.NoError(t, h.pool.Close())
@@ -389,6 +405,7 @@ func TestObserverIsTold(t *testing.T) {
 		defer mu.Unlock()
 		require.Len(t, denials, 1)
 		assert.EqualValues(t, 9*page, denials[0].RequestedBytes)
+		assert.Empty(t, denials[0].Tag, "its own error")
 		var reserved int64
 		failed := 0
 		for _, r := range reports {

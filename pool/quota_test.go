@@ -39,6 +39,36 @@ func TestAPanicChargesNoRequestTwice(t *testing.T) {
 	assert.Empty(t, q.queued)
 }
 
+// goneCharger is a request that was cancelled.
+type goneCharger struct{ tenant *Tenant }
+
+func (c goneCharger) Tenant() *Tenant { return c.tenant }
+
+func (goneCharger) Take(func(int64) bool) (taken, gone bool) { return false, true }
+
+// A request that was cancelled leaves the queue without a charge, and those after it are charged at once, up to the first that
+// the quota does not allow; another tenant's stay.
+func TestACancelledRequestHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
+	owner, other := NewTenant("owner", 1, Quota{}), NewTenant("other", 2, Quota{})
+	var q quotas
+	for i, c := range []charger{
+		goneCharger{owner}, &countingCharger{tenant: other}, goneCharger{owner}, &countingCharger{tenant: owner}, refusedCharger{owner}, &countingCharger{tenant: owner},
+	} {
+		q.queued = append(q.queued, queued{charger: c, client: 1, token: uint64(i)}) //nolint:gosec // a few
+		c.Tenant().queued.Add(1)
+	}
+	var served []uint64
+	q.charge(owner, func(x queued) { served = append(served, x.token) })
+	assert.Equal(t, []uint64{3}, served)
+	var left []uint64
+	for _, x := range q.queued {
+		left = append(left, x.token)
+	}
+	assert.Equal(t, []uint64{1, 4, 5}, left)
+	assert.Equal(t, [2]int32{2, 1}, [2]int32{owner.queued.Load(), other.queued.Load()})
+}
+
 // A closed tenant leaves the pool with its last refund, and no earlier.
 func TestAClosedTenantLeavesWithItsLastRefund(t *testing.T) {
 	t.Parallel()
@@ -109,8 +139,9 @@ func TestAClosedTenantStaysForItsQueue(t *testing.T) {
 // is charged again.
 func TestADeniedRequestLeavesTheQueueForItsQuota(t *testing.T) {
 	t.Parallel()
-	for _, atOnce := range []bool{false, true} {
+	for _, way := range []string{"it waits", "at once", "withdrawn"} {
 		for count := 1; count <= 2; count++ {
+			atOnce := way == "at once"
 			h := build(t, roomy(8))
 			owner := NewTenant("owner", 1, Quota{LimitBytes: 4})
 			h.pool.AddTenants(owner)
@@ -119,16 +150,27 @@ func TestADeniedRequestLeavesTheQueueForItsQuota(t *testing.T) {
 				h.testClient(2).must(1)
 			}
 			var answers []<-chan answer
+			var tokens []uint64
 			for range count {
 				r, answer := c.expect(1)
 				r.Patience, r.Place = core.Waiting, core.Place{Unready: true, Account: owner.account(), Age: h.pool.NextAge(), Align: 1}
 				h.pool.RefillLater(c, r, largeCharger{owner})
-				answers = append(answers, answer)
+				answers, tokens = append(answers, answer), append(tokens, r.Token)
 			}
 			if !atOnce {
 				require.Equal(t, count, owner.Stats().Queued)
 				assert.False(t, (*TenantControl)(owner).Charge(1), "others wait")
+			}
+			switch way {
+			case "it waits":
 				h.pool.Leave(c.id, true)
+			case "withdrawn":
+				for i, token := range tokens {
+					h.pool.Withdraw(c.id, token)
+					h.inTurn(func() {})
+					assert.Equal(t, count-1-i, owner.Stats().Queued)
+				}
+				answers = nil // there are none
 			}
 			for _, answer := range answers {
 				require.Error(t, (<-answer).err)

@@ -149,6 +149,16 @@ func TestChargesOfMemoryPastThePool(t *testing.T) {
 	q, err := h.pool.Queue(t.Context())
 	require.NoError(t, err)
 	assert.Empty(t, q.Waiters)
+	assert.Empty(t, q.Holders)
+	tenant := NewTenant("guest", 1, Quota{})
+	h.pool.AddTenants(tenant)
+	require.True(t, (*TenantControl)(tenant).Charge(9*page))
+	(*TenantControl)(tenant).Hold(9 * page)
+	run := a.must(8)
+	q, err = h.pool.Queue(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, []Holder{{Tenant: "guest", HeldBytes: 9 * page}, {Stream: 1, HeldBytes: 8 * page}}, q.Holders, "also where none waits")
+	a.free(run)
 
 	require.NoError(t, h.pool.Close())
 	require.ErrorIs(t, h.pool.Charge(t.Context(), 1, page), ErrClosed)
@@ -177,6 +187,11 @@ func TestChargesOfHandedMemory(t *testing.T) {
 		for _, h := range test.want {
 			want = append(want, Holder{Stream: h.Stream, HeldBytes: h.HeldBytes})
 		}
+		p := &Pool{handed: func() []Handed { return []Handed{test.handed} }}
+		deadlock, _ := errors.AsType[*DeadlockError](p.charged(&DeadlockError{Holders: []Holder{{Stream: 1, HeldBytes: 10}, {Stream: 2, HeldBytes: 3}}}))
+		assert.Equal(t, want, deadlock.Holders, "of a deadlock")
+		short, _ := errors.AsType[*OutOfMemoryError](p.charged(&OutOfMemoryError{Streams: []Holding{{Stream: 1, HeldBytes: 10, LiveBytes: 8}, {Stream: 2, HeldBytes: 3, LiveBytes: 3}}}))
+		assert.Equal(t, test.want, short.Streams, "of a refusal")
 		assert.Equal(t, want, ChargeHolders([]Holder{{Stream: 1, HeldBytes: 10}, {Stream: 2, HeldBytes: 3}}, []Handed{test.handed}), "%+v", test.handed)
 	}
 }

@@ -1,6 +1,7 @@
 package pool
 
 import (
+	"errors"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -117,4 +118,38 @@ func TestTheOrderOfHolders(t *testing.T) {
 		byBytes(all)
 		require.Equal(t, want, all)
 	}
+}
+
+// A Wake that the driver refuses says so, with all that the driver could give; one that the limit refuses has neither.
+func TestARefusedWakeSaysWhoRefused(t *testing.T) {
+	t.Parallel()
+	h := build(t, roomy(16))
+	a, b := h.testClient(1), h.testClient(2)
+	h.pool.Apart(1)
+	a.must(6)
+	sleeping, err := h.pool.Sleep(t.Context(), 1)
+	require.NoError(t, err)
+	assert.EqualValues(t, 6*page, sleeping)
+	run := b.must(12)
+	want := OutOfMemoryError{
+		RequestedBytes: 6 * page, Stream: 1, ReservedBytes: 12 * page, LimitBytes: 16 * page, MissingBytes: 6 * page,
+		Streams: []Holding{{Stream: 1, HeldBytes: 6 * page, LiveBytes: 6 * page}, {Stream: 2, HeldBytes: 12 * page, LiveBytes: 12 * page}},
+	}
+	wake := func() OutOfMemoryError {
+		t.Helper()
+		short, ok := errors.AsType[*OutOfMemoryError](h.pool.Wake(t.Context(), 1))
+		require.True(t, ok)
+		return *short
+	}
+	assert.Equal(t, want, wake())
+	require.NoError(t, h.pool.Reconfigure(t.Context(), roomy(32)))
+	h.faults.SetCapacity(15 * page)
+	short := wake()
+	require.ErrorIs(t, &short, cudadrv.OutOfMemory)
+	want.LimitBytes, want.DriverBytes, want.Cause = 32*page, 15*page, short.Cause
+	assert.Equal(t, want, short)
+	assert.Contains(t, short.Remedies(), Remedy{Kind: FreeElsewhere, Bytes: 3 * page})
+	h.faults.SetCapacity(18 * page)
+	require.NoError(t, h.pool.Wake(t.Context(), 1))
+	b.free(run)
 }

@@ -1,8 +1,10 @@
 package core
 
 import (
+	"errors"
 	"slices"
 
+	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/internal/pool/admission"
 	"github.com/go-vram/vram/internal/pool/memory"
 )
@@ -388,6 +390,9 @@ func (c *Core) jobFailed(j *Job, out memory.Outcome, m JobDone) {
 	case memory.Nothing:
 		if r != nil {
 			r.err, r.rung, r.stage = m.Err, rungDeny, stageFailed
+			if r.kind == ownWay && errors.Is(m.Err, cudadrv.OutOfMemory) { // a Wake: its refusal says what the driver has
+				r.capped, r.capBytes = true, c.memory.ReservedBytes()+max(0, m.FreeBytes)
+			}
 		}
 	case memory.Fill:
 		c.scheduler.ladder.jobFailed(r, out, m.Err, m.FreeBytes)
