@@ -170,3 +170,22 @@ func TestAWakeThatFails(t *testing.T) {
 		})
 	}
 }
+
+// A Sleep that fails has the bytes that sleep by then, and another one those of both.
+func TestASleepThatFailsSaysHowMuchSleeps(t *testing.T) {
+	t.Parallel()
+	s := &shop{
+		core:  New(pageBytes, 64, Settings{Policy: Policy{HandlePages: 1}, LimitBytes: 8 * pageBytes}),
+		shelf: map[Client][]Run{}, served: map[uint64]bool{}, denied: map[uint64]error{},
+	}
+	s.do(Join{Client: 1})
+	s.do(Apart(1))
+	s.do(Refill{Client: 1, Token: 5, Pages: 4, Bytes: 4 * pageBytes})
+	s.fails = func(_ int, j *Job) (int, error) { return len(j.Ops) - 1, cudadrv.Unknown } // one release is left
+	s.do(Sleep(1, 6))
+	require.Equal(t, []End{{Token: 6, Bytes: 3 * pageBytes, Err: cudadrv.Unknown}}, s.ends)
+	s.fails = nil
+	s.do(Sleep(1, 7))
+	require.Equal(t, []End{{Token: 7, Bytes: 4 * pageBytes}}, s.ends[1:])
+	require.NoError(t, s.core.Check())
+}

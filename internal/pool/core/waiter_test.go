@@ -99,6 +99,9 @@ func (s *shop) do(m Message) {
 // perform returns how a job ends.
 func (s *shop) perform(j *Job) JobDone {
 	m := JobDone{Job: j, Done: len(j.Ops), Passed: s.passed}
+	for _, id := range j.Watch {
+		m.Watched = append(m.Watched, Watch{Client: id, Number: uint64(id)})
+	}
 	if s.fails != nil {
 		m.Done, m.Err = s.fails(s.jobs, j)
 	}
@@ -232,4 +235,128 @@ func TestAnswersOnTheirWayAreTooOldForADeadlock(t *testing.T) {
 	c.Step(Return{Client: 1, Answer: true, LiveBytes: 4 * pageBytes})
 	c.Step(Return{Client: 2, Answer: true, LiveBytes: 4 * pageBytes, PendingBytes: 1})
 	require.True(t, c.waiters.unsettled, "a byte is on its way")
+}
+
+// What may bring memory has requests that wait for frees, or for a fence, tried again at once: without a Tick.
+func TestWhatMayBringMemoryIsTriedAtOnce(t *testing.T) {
+	t.Parallel()
+	for name, brings := range map[string]func(s *shop){
+		"a higher limit": func(s *shop) {
+			settings := s.core.settings
+			settings.LimitBytes = 16 * pageBytes
+			s.core.SetSettings(settings)
+			s.do(Looked{})
+		},
+		"a fence that passes": func(s *shop) {
+			s.passed = []Passed{{Client: 1, Fence: 7}}
+			s.do(WatchOver{Watch: Watch{Client: 1, Number: 1}})
+		},
+		"a released reservation": func(s *shop) { s.do(Unreserve{Client: 4}) },
+		"a return":               func(s *shop) { s.do(Return{Client: 3, Runs: []Run{{First: 0, Pages: 1}}, Sent: 1}) },
+	} {
+		for _, patience := range []Patience{Impatient, Waiting} {
+			if name == "a higher limit" && patience == Impatient { // it waits for a fence then, and the driver goroutine for nothing
+				continue
+			}
+			s := openShop(t)
+			s.do(Return{Client: 1, Runs: []Run{{First: 0, Pages: 5}}, Sent: 1, Final: true})
+			s.do(Refill{Client: 3, Token: 1, Pages: 1, Most: 1, Bytes: pageBytes})
+			s.do(Join{Client: 4, Reserves: true})
+			s.do(Refill{Client: 4, Token: 2, Pages: 4, Most: 4, Bytes: 4 * pageBytes})
+			s.do(Return{Client: 1, Runs: []Run{{First: 5, Pages: 1}}, Sent: 2, Fence: 7})
+			r := waitOf(2, 9, 1)
+			r.Patience = patience
+			s.shelf = map[Client][]Run{}
+			s.do(r)
+			require.False(t, s.served[9], name)
+			require.NotContains(t, s.denied, uint64(9), name)
+			brings(s)
+			assert.True(t, s.served[9], "%s, %v", name, patience)
+			require.NoError(t, s.core.Check())
+		}
+	}
+}
+
+// A request that names a reservation is served from it before those that wait, which it may not pass.
+func TestAReservationServesBeforeThoseThatWait(t *testing.T) {
+	t.Parallel()
+	s := openShop(t)
+	s.do(Return{Client: 1, Runs: []Run{{First: 0, Pages: 4}}, Sent: 1, Final: true})
+	s.do(Join{Client: 4, Reserves: true})
+	s.do(Refill{Client: 4, Token: 1, Pages: 4, Most: 4, Bytes: 4 * pageBytes})
+	s.do(waitOf(2, 8, 1))
+	for token, from := range map[uint64]Client{9: 0, 10: 4} {
+		r := waitOf(3, token, 3)
+		r.Patience, r.From = Patient, from
+		s.do(r)
+	}
+	assert.False(t, s.served[8])
+	assert.Contains(t, s.denied, uint64(9))
+	assert.True(t, s.served[10])
+}
+
+// A deadlock has the bytes of blocked requests alone, and names the refused request and so many others.
+func TestWhatADeadlockNames(t *testing.T) {
+	t.Parallel()
+	s := openShop(t)
+	for i := range uint64(4) {
+		r := waitOf(2, 10+i, uint32(i+1)) //nolint:gosec // a few
+		r.Place.Blocked = i%2 == 0
+		s.do(r)
+	}
+	n := &s.core.scheduler.noProgress
+	named := func(refused uint64, most int) (tokens []uint64) {
+		d := n.deadlock([]admission.Account{1, 2}, refused, most)
+		assert.Equal(t, []Holder{{Account: 1}, {Account: 2, WaitingBytes: 4 * pageBytes}}, d.Holders, "1 and 3 pages")
+		for _, w := range d.Waiters {
+			tokens = append(tokens, s.core.waiters.parked[w.ID].token)
+			assert.Equal(t, Client(2), d.Clients[w.ID])
+		}
+		assert.Len(t, d.Clients, len(d.Waiters))
+		return tokens
+	}
+	last := s.core.waiters.find(2, 13).id
+	assert.Equal(t, []uint64{13}, named(last, 0))
+	assert.Equal(t, []uint64{10, 13}, named(last, 1))
+	assert.Equal(t, []uint64{10, 11, 12, 13}, named(last, maxNamed))
+	assert.Equal(t, []uint64{10, 11}, named(0, 2))
+}
+
+// A suspended holder makes no progress, unless goroutines without a client free memory of it; clients that are gone free none.
+func TestWhoFreesTheMemoryOfASuspendedClient(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		by     []Client
+		denied bool
+	}{
+		"nobody else":                {nil, true},
+		"a client that is gone":      {[]Client{9}, true},
+		"a client that waits":        {[]Client{2}, true},
+		"a client":                   {[]Client{3}, false},
+		"goroutines without clients": {[]Client{Anybody}, false},
+	} {
+		s := openShop(t)
+		s.do(Suspend{Client: 1, Number: 1, Waits: [][]Client{{2}}, FreedBy: c.by})
+		r := waitOf(2, 5, 1)
+		r.Place.Blocked = true
+		s.do(r)
+		_, denied := s.denied[5]
+		assert.Equal(t, c.denied, denied, name)
+	}
+}
+
+// Below a lowered limit no memory goes back: clients are asked for what they do not use, and the pool keeps as much as it may.
+func TestALoweredLimitIsKeptAndNoMore(t *testing.T) {
+	t.Parallel()
+	s := openShop(t)
+	settings := s.core.settings
+	settings.LimitBytes = 5 * pageBytes
+	s.core.SetSettings(settings)
+	s.shelf[1] = []Run{{First: 3, Pages: 5}}
+	s.do(Tick{})
+	assert.Equal(t, []Client{1}, s.asked)
+	assert.EqualValues(t, 5*pageBytes, s.core.ReservedBytes())
+	s.asked = nil
+	s.do(Tick{})
+	assert.Empty(t, s.asked)
 }

@@ -34,4 +34,8 @@ func TestThePeakHasTheMemoryOutside(t *testing.T) {
 	m.Outside(-2)
 	assert.EqualValues(t, 1, m.OutsideBytes())
 	assert.Equal(t, 7*m.PageBytes()+3, m.Peaks().ReservedBytes)
+	m.ResetPeak()
+	assert.Equal(t, 7*m.PageBytes()+1, m.Peaks().ReservedBytes)
+	m.BeginScope(1)
+	assert.Equal(t, 7*m.PageBytes()+1, m.EndScope(1).ReservedBytes)
 }
