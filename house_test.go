@@ -25,6 +25,7 @@ import (
 	"github.com/go-vram/vram/cudadrv/sim"
 	"github.com/go-vram/vram/internal/limits"
 	poolcore "github.com/go-vram/vram/internal/pool/core"
+	"github.com/go-vram/vram/pool"
 	"github.com/go-vram/vram/streams"
 )
 
@@ -555,4 +556,24 @@ func TestPoliciesOfFootprints(t *testing.T) {
 	} {
 		assert.Equal(t, c.want, c.footprint.policy(c.pageBytes, c.limited), "%v, pages of %d, limited: %t", c.footprint, c.pageBytes, c.limited)
 	}
+}
+
+// A closed tenant leaves the list of names, but not its successor, which has the name while the Close is on its way.
+func TestAClosedTenantDropsNoOther(t *testing.T) {
+	t.Parallel()
+	d := &Device{closeDone: make(chan struct{})}
+	first, err := d.Tenant("guest", Quota{})
+	require.NoError(t, err)
+	other, err := d.Tenant("other", Quota{})
+	require.NoError(t, err)
+	part := d.tenants.part("guest")
+	second := pool.NewTenant("guest", 9, Quota{})
+	part.Store(part.Load().with("guest", second))
+	require.NoError(t, first.Close())
+	assert.Equal(t, []*Tenant{other, second}, d.tenants.list())
+	d.tenants.drop(second)
+	assert.Equal(t, []*Tenant{other}, d.tenants.list())
+	found, err := d.Tenant("other", Quota{LimitBytes: 5})
+	require.NoError(t, err)
+	assert.Same(t, other, found)
 }

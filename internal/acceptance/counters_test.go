@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -168,11 +169,20 @@ func TestCountersStayWhileStatisticsAreOff(t *testing.T) {
 	pair()
 	before := d.Stats()
 	pair()
+	full, err := s.Alloc(63 * mib)
+	require.NoError(t, err)
+	waiting := s.AllocAsync(t.Context(), vram.Request{Bytes: 32 * mib, Wait: true})
+	for d.Stats().Waits.Waiting == 0 { // it is on its way
+		runtime.Gosched()
+	}
 	require.NoError(t, d.Reconfigure(vram.Settings{Stats: new(vram.StatsOff)}))
 	off := d.Stats()
+	assert.Equal(t, [...]uint64{0, 0, 1}, [...]uint64{uint64(off.Waits.Waiting), uint64(off.Waits.DemandBytes), off.Waits.Count}, "counts alone")
+	waiting.Cancel()
+	require.NoError(t, full.Free())
 	assert.Equal(t, vram.StatsOff, off.Level)
 	rises(t, counters(before), counters(off), listed)
-	assert.EqualValues(t, 2, off.AllocCount, "Reconfigure has read it")
+	assert.EqualValues(t, 3, off.AllocCount, "Reconfigure has read it")
 	assert.Zero(t, off.LiveBytes+off.ReservedBytes+off.CachedBytes)
 	assert.Empty(t, off.Streams)
 	pair()
@@ -180,7 +190,7 @@ func TestCountersStayWhileStatisticsAreOff(t *testing.T) {
 	require.NoError(t, d.Reconfigure(vram.Settings{Stats: new(vram.StatsOn)}))
 	on := d.Stats()
 	assert.Equal(t, vram.StatsOn, on.Level)
-	assert.EqualValues(t, 3, on.AllocCount, "what happened meanwhile counts, too")
+	assert.EqualValues(t, 4, on.AllocCount, "what happened meanwhile counts, too")
 	rises(t, counters(off), counters(on), listed)
 	require.NoError(t, d.Close())
 }

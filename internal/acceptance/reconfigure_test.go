@@ -231,7 +231,11 @@ func TestALimitWhoseTrimFails(t *testing.T) {
 func TestLevelsOfStatistics(t *testing.T) {
 	freeAll(t, must(t, openHouse(t, vram.Config{}, sim.Config{}).stream(), 1)) // once: allocations of the process, not of the test
 	synctest.Test(t, func(t *testing.T) {
-		h := openHouse(t, vram.Config{Stats: vram.StatsOff}, sim.Config{})
+		ahead := []vram.Demand{{Bytes: 6 * mib, Count: 1}}
+		h := openHouse(t, vram.Config{Stats: vram.StatsOff, Warm: ahead}, sim.Config{})
+		ahead[0].Bytes = 60 * mib // Open has returned: they are the caller's
+		synctest.Wait()
+		assert.Equal(t, 6*mib, h.usedBytes())
 		a, b := h.stream(), h.stream()
 		x := must(t, a, 8*mib)
 		n := h.Stats()
@@ -253,6 +257,38 @@ func TestLevelsOfStatistics(t *testing.T) {
 		synctest.Wait()
 		freeAll(t, y, z)
 		assert.GreaterOrEqual(t, h.Stats().PeakLiveBytes, 44*mib, "a tick has seen it")
+		require.NoError(t, a.Trim(t.Context()))
+		h.ResetPeaks()
+		n = h.Stats()
+		assert.GreaterOrEqual(t, n.PeakReservedBytes, 44*mib)
+		assert.Less(t, n.PeakLiveBytes, 8*mib, "samples before the reset are forgotten")
+
+		// Pending memory of several streams is part of the peak that begins, of the device and of a measurement.
+		pending := func() (finish func()) {
+			of := map[*vram.Stream]*vram.Stream{a: b, b: a}
+			for s, by := range of {
+				x := must(t, s, 4*mib)
+				require.NoError(t, h.gpu.Launch(by.Handle(), time.Hour))
+				require.NoError(t, x.RecordStream(by))
+				freeAll(t, x)
+			}
+			require.Equal(t, 8*mib, h.Stats().PendingBytes)
+			return func() {
+				h.gpu.Advance(2 * time.Hour)
+				for range 2 { // the first finds the ends of the uses
+					require.NoError(t, errors.Join(a.Trim(t.Context()), b.Trim(t.Context())))
+					<-time.After(time.Second)
+					synctest.Wait()
+				}
+			}
+		}
+		finish := pending()
+		h.ResetPeaks()
+		finish()
+		assert.Equal(t, [...]int64{0, 8 * mib}, [...]int64{h.Stats().PendingBytes, h.Stats().PeakPendingBytes}, "since the reset")
+		finish = pending()
+		m := h.Measure(finish)
+		assert.Equal(t, 8*mib, m.Stats.PeakPendingBytes, "inside")
 
 		require.NoError(t, h.Reconfigure(vram.Settings{Stats: new(vram.StatsExact)}))
 		<-time.After(time.Second)
