@@ -211,3 +211,46 @@ func TestAWakeGivesAccessToWhatItMaps(t *testing.T) {
 	play(t, m, &wake, -1)
 	assert.Equal(t, "reserved 16 asleep 0", figures(m))
 }
+
+// The map has a run for each change of what the books say of a page: its state, its client, and whether it sleeps, with the number
+// of handles that begin there.
+func TestTheMapTellsWhatSleeps(t *testing.T) {
+	t.Parallel()
+	m := slept(t)
+	m.Free(Run{First: 10, Pages: 2}, Tag{Client: 1, Fence: 3})
+	runs := func() (all []MappedRun) {
+		m.EachMapped(func(r MappedRun) {
+			r.At = 0
+			all = append(all, r)
+		})
+		return all
+	}
+	want := []MappedRun{
+		{Run: Run{First: 0, Pages: 4}, State: Lent, Client: 1, Handles: 1},
+		{Run: Run{First: 4, Pages: 4}, State: Lent, Client: 2, Handles: 1},
+		{Run: Run{First: 8, Pages: 2}, State: Lent, Client: 1, Handles: 1},
+		{Run: Run{First: 10, Pages: 2}, State: Free, Client: 1},
+		{Run: Run{First: 12, Pages: 2}, State: Lent, Client: 1, Handles: 1},
+		{Run: Run{First: 14, Pages: 2}, State: Lent, Client: 2},
+	}
+	assert.Equal(t, want, runs())
+	var sleep Job
+	m.PlanSleep(&sleep, 1)
+	play(t, m, &sleep, -1)
+	want[0].Asleep = true
+	assert.Equal(t, want, runs(), "the others are parts of handles")
+
+	m = New(pageBytes, 64, false) // handles side by side, of which one sleeps
+	var j Job
+	m.PlanFill(&j, Plan{Window: Run{First: 0, Pages: 6}, For: 1, MaxHandlePages: 2})
+	perform(m, &j, len(j.Ops))
+	m.Transfer(Run{First: 0, Pages: 6}, 1)
+	assert.Equal(t, []MappedRun{{Run: Run{First: 0, Pages: 6}, State: Lent, Client: 1, Handles: 3}}, runs())
+	sleep = Job{}
+	m.PlanSleep(&sleep, 1)
+	play(t, m, &sleep, len(sleep.Ops)-2) // one handle has given its memory back
+	assert.Equal(t, []MappedRun{
+		{Run: Run{First: 0, Pages: 2}, State: Lent, Client: 1, Handles: 1, Asleep: true},
+		{Run: Run{First: 2, Pages: 4}, State: Lent, Client: 1, Handles: 2},
+	}, runs())
+}

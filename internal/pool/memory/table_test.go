@@ -311,3 +311,58 @@ func TestVictimsFillAWindowTheLongestFirst(t *testing.T) {
 		require.NoError(t, m.Check(true, map[Client]uint64{}))
 	})
 }
+
+// Of free runs of one length a client gets its own, which others may not use yet; never a longer one.
+func TestAClientGetsItsOwnOfEqualRuns(t *testing.T) {
+	t.Parallel()
+	m := mapped(t, 12)
+	m.Lend(0, Run{First: 0, Pages: 12}, 1)
+	m.Free(Run{First: 0, Pages: 3}, Tag{})
+	m.Free(Run{First: 4, Pages: 3}, Tag{Client: 1, Fence: 1})
+	m.Free(Run{First: 8, Pages: 4}, Tag{Client: 2, Fence: 1})
+	for id, want := range map[Client]uint32{0: 0, 1: 4, 2: 0, 3: 0} {
+		free, ok := m.Fit(id, 3)
+		assert.True(t, ok)
+		assert.Equal(t, want, free.Run.First, "of client %d", id)
+	}
+	free, ok := m.Fit(2, 4)
+	assert.True(t, ok)
+	assert.EqualValues(t, 8, free.Run.First)
+	_, ok = m.Fit(1, 4)
+	assert.False(t, ok)
+}
+
+// A give-back that fails loses every handle of the call, each once, and no other; what goes back later is not lost any more.
+func TestAFailedUnmapLosesItsHandles(t *testing.T) {
+	t.Parallel()
+	m := mapped(t, 2, 3, 4)
+	var all Job
+	m.Lend(0, Run{First: 0, Pages: 9}, 1)
+	m.PlanClose(&all)
+	undo := Job{Purpose: Rollback, Ops: append([]Op{{Verb: Unmap, Run: Run{First: 0, Pages: 5}}}, all.Ops[1], all.Ops[3], all.Ops[4], all.Ops[5])}
+	rest := m.Finish(&undo, 0, true).Undo
+	assert.Equal(t, 5*m.PageBytes(), m.LostBytes(), "both that the call unmaps")
+	assert.Equal(t, []Op{all.Ops[4], all.Ops[5]}, rest.Ops, "the third goes back")
+	m.Finish(&rest, len(rest.Ops), false)
+	assert.Equal(t, [...]int64{5 * m.PageBytes(), 5 * m.PageBytes()}, [...]int64{m.LostBytes(), m.ReservedBytes()})
+	var last Job
+	m.PlanClose(&last)
+	m.Finish(&last, len(last.Ops), false)
+	assert.Equal(t, [...]int64{0, 0}, [...]int64{m.LostBytes(), m.ReservedBytes()})
+}
+
+// Of handles of one length those in the shortest runs go first, so that long runs stay, then the first.
+func TestVictimsOfOneLengthLieInTheShortestRuns(t *testing.T) {
+	t.Parallel()
+	m := mapped(t, 2, 2, 1, 2, 1, 2, 1, 3)
+	m.Lend(0, Run{First: 4, Pages: 1}, 1)
+	m.Lend(5, Run{First: 7, Pages: 1}, 1)
+	m.Lend(8, Run{First: 10, Pages: 1}, 1)
+	var firsts []uint32
+	ids, sumBytes := m.Victims(9*m.PageBytes(), Run{})
+	for _, id := range ids {
+		firsts = append(firsts, m.Handle(id).Run.First)
+	}
+	assert.Equal(t, []uint32{11, 5, 8, 0}, firsts)
+	assert.Equal(t, 9*m.PageBytes(), sumBytes)
+}
