@@ -27,8 +27,8 @@ import (
 type Events struct {
 	// Growth reports that memory was taken from the driver.
 	Growth func(GrowthEvent)
-	// Warm reports the progress of a warm-up, after each driver job for it. A warm-up that finds
-	// enough free memory needs none.
+	// Warm reports the progress of a warm-up, after each driver job for it that succeeded. A warm-up that
+	// finds enough free memory needs none.
 	Warm func(WarmEvent)
 	// Trim reports that memory was released to the driver, by Device.Trim or by the pool itself.
 	Trim func(TrimEvent)

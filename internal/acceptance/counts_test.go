@@ -265,5 +265,16 @@ func TestThePeakOfAStreamThatHasEnded(t *testing.T) {
 		assert.GreaterOrEqual(t, h.addsUp().PeakLiveBytes, 100*mib)
 		h.ResetPeaks()
 		assert.Less(t, h.addsUp().PeakLiveBytes, 10*mib)
+
+		other := h.stream()
+		freeAll(t, must(t, other, 40*mib))
+		m := h.Measure(func() {
+			freeAll(t, must(t, other, 40*mib)) // its cache serves: the pool does not hear of it
+			require.NoError(t, other.Close())
+			<-time.After(time.Second) // virtual: likewise
+			synctest.Wait()
+		})
+		assert.GreaterOrEqual(t, m.Stats.PeakLiveBytes, 40*mib)
+		assert.Less(t, h.Measure(func() {}).Stats.PeakLiveBytes, 10*mib, "it ended before")
 	})
 }
