@@ -141,7 +141,10 @@ func (c *pressureLines) Debug(msg string, args ...any) {
 func TestSwingsOfPressureAreLoggedRarely(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log, events := &pressureLines{}, atomic.Int64{}
-		h := openHouse(t, vram.Config{LimitBytes: 100 * mib, Logger: log, Events: vram.Events{Pressure: func(vram.PressureEvent) { events.Add(1) }}}, sim.Config{})
+		h := openHouse(t, vram.Config{LimitBytes: 100 * mib, Logger: log, Events: vram.Events{Pressure: func(e vram.PressureEvent) {
+			assert.NotEqual(t, e.Before, e.Level, "it has changed")
+			events.Add(1)
+		}}}, sim.Config{})
 		s := h.stream()
 		about := func(lines *[]string) (n int, last string) {
 			log.mu.Lock()

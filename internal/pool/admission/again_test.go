@@ -72,3 +72,62 @@ func TestWhoComesBackHasItsFirstPlace(t *testing.T) {
 		require.Greater(t, age, slices.MaxFunc(all, func(a, b Waiter) int { return int(a.Age) - int(b.Age) }).Age) //nolint:gosec // a few
 	}
 }
+
+// A waiter whose quota comes to allow it while another is tried was not passed by that one: later ones may pass it by as much as it
+// wants. One that was ready before was passed.
+func TestAWaiterThatBecomesReadyDuringATrialWasNotPassed(t *testing.T) {
+	t.Parallel()
+	for _, unready := range []bool{false, true} {
+		var table Table
+		table.Arrive(Waiter{ID: 1, Account: 1, Bytes: 8, Unready: unready})
+		table.Arrive(Waiter{ID: 2, Account: 2, Bytes: 5})
+		if !unready {
+			id, _ := table.Next()
+			require.EqualValues(t, 1, id)
+			require.True(t, table.Failed(1))
+		}
+		id, _ := table.Next()
+		require.EqualValues(t, 2, id)
+		if unready {
+			table.Ready(1)
+		}
+		table.Served(2)
+		for bytes, passes := range map[int64]bool{3: true, 4: unready, 8: unready, 9: false} {
+			require.Equal(t, passes, table.MayPass(Waiter{ID: 3, Account: 3, Bytes: bytes}), "%d bytes, %v", bytes, unready)
+		}
+		require.NoError(t, table.Check())
+	}
+}
+
+// A request that was served before it arrived has passed those that come before it, and no others: not the ones of lower priority,
+// nor those that borrow.
+func TestARequestPassesThoseBeforeItAlone(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		served Waiter
+		passed bool
+	}{
+		"a later one":           {Waiter{ID: 2, Account: 2, Bytes: 5}, true},
+		"of lower priority":     {Waiter{ID: 2, Account: 2, Bytes: 5, Priority: -1}, true},
+		"of higher priority":    {Waiter{ID: 2, Account: 2, Bytes: 5, Priority: 1}, false},
+		"that does not borrow":  {Waiter{ID: 2, Account: 3, Bytes: 5, ChargedBytes: 5}, false},
+		"that borrows likewise": {Waiter{ID: 2, Account: 1, Bytes: 5, ChargedBytes: 5}, true},
+	} {
+		var table Table
+		borrows := []Usage{{Account: 1, ChargedBytes: 20, ShareBytes: 10}, {Account: 3, ChargedBytes: 0, ShareBytes: 100}}
+		account := Account(4)
+		if c.served.ChargedBytes > 0 {
+			account = 1
+		}
+		table.SetUsage(borrows)
+		table.Arrive(Waiter{ID: 1, Account: account, Bytes: 8, ChargedBytes: 8})
+		table.Passed(c.served)
+		id, _ := table.Next()
+		require.EqualValues(t, 1, id)
+		require.True(t, table.Failed(1))
+		again := Waiter{ID: 9, Account: account, Bytes: 8, ChargedBytes: 8}
+		require.Equal(t, !c.passed, table.MayPass(again), name)
+		again.Bytes = 3
+		require.True(t, table.MayPass(again), name)
+	}
+}
