@@ -577,3 +577,25 @@ func TestAClosedTenantDropsNoOther(t *testing.T) {
 	require.NoError(t, err)
 	assert.Same(t, other, found)
 }
+
+// An edge of the waits is as sure as its surest reason, in any order, and no party waits for itself. A holder that waits, is
+// suspended or has an edge does not proceed.
+func TestWhoWaitsForWhom(t *testing.T) {
+	t.Parallel()
+	a, b := Party{Stream: 1}, Party{Tenant: "guest"}
+	weak, sure, told := WaitEdge{From: a, To: b}, WaitEdge{From: a, To: b, Sure: true}, WaitEdge{From: a, To: b, Told: true}
+	for _, order := range [][]WaitEdge{{weak, sure, told}, {sure, weak, told}, {told, weak, sure}, {sure, told, weak}} {
+		var w Waiters
+		for _, e := range order {
+			w.connectOne(e)
+		}
+		w.connectOne(WaitEdge{From: a, To: a, Sure: true})
+		assert.Equal(t, []WaitEdge{{From: a, To: b, Sure: true, Told: true}}, w.Edges)
+	}
+	free := pool.Holder{Stream: 4, HeldBytes: 1}
+	w := Waiters{
+		Holders: []pool.Holder{{Stream: 1, HeldBytes: 1}, {Stream: 2, HeldBytes: 1, WaitingBytes: 1}, {Stream: 3, HeldBytes: 1, Suspended: true}, free},
+		Edges:   []WaitEdge{weak},
+	}
+	assert.Equal(t, []pool.Holder{free}, w.Going())
+}

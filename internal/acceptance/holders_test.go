@@ -338,3 +338,20 @@ func TestSampledBuffersAreListedWithTheirPlaces(t *testing.T) {
 		freeAll(t, before, since)
 	})
 }
+
+// A stream that was closed has not failed: no list says that it could not be read.
+func TestAClosedStreamIsNotUnread(t *testing.T) {
+	h := openHouse(t, vram.Config{}, sim.Config{})
+	s, other := h.stream(), h.stream()
+	x, y := must(t, s, mib), must(t, other, mib)
+	freeAll(t, x)
+	require.NoError(t, s.Close())
+	list, err := h.LiveBuffers(t.Context())
+	require.NoError(t, err)
+	assert.Empty(t, list.Unread)
+	assert.Len(t, list.Buffers, 1)
+	waiters, err := h.Waiters(t.Context())
+	require.NoError(t, err)
+	assert.Empty(t, waiters.Unread)
+	freeAll(t, y)
+}

@@ -103,7 +103,8 @@ func TestARefusalOfTheDriverNamesOtherProcesses(t *testing.T) {
 
 // A refusal by the limit does not ask: other processes have nothing to do with it.
 func TestARefusalByTheLimitNamesNoProcesses(t *testing.T) {
-	h := openHouse(t, vram.Config{LimitBytes: 64 * mib, Processes: func(context.Context, cudadrv.Info) ([]vram.GPUProcess, error) {
+	told := func(e *vram.OutOfMemoryError) { assert.Empty(t, e.Processes) }
+	h := openHouse(t, vram.Config{LimitBytes: 64 * mib, Events: vram.Events{OutOfMemory: told}, Processes: func(context.Context, cudadrv.Info) ([]vram.GPUProcess, error) {
 		t.Error("asked")
 		return nil, nil
 	}}, sim.Config{})
@@ -115,6 +116,7 @@ func TestARefusalByTheLimitNamesNoProcesses(t *testing.T) {
 	require.NoError(t, short.Cause)
 	assert.NotContains(t, short.Report(), "other processes")
 	freeAll(t, kept)
+	require.NoError(t, h.Close()) // waits for the event
 }
 
 // The handler and the event get the processes, too.
