@@ -230,7 +230,7 @@ func TestAnAnswerEndsTheWatchOverTheContext(t *testing.T) {
 	assert.Zero(t, ctx.watches.Load())
 }
 
-// Memory that arrives for a request that was cancelled meanwhile serves one that waits, on another stream, without a tick.
+// Memory that arrives for a cancelled request serves one that waits, on another stream, without a tick.
 func TestMemoryOfACancelledRequestServesOneThatWaits(t *testing.T) {
 	t.Parallel()
 	r, s, other := pair(t, 16*mib)

@@ -334,7 +334,7 @@ func TestARequestThatMeetsACloseCountsAsRefused(t *testing.T) {
 	assert.Equal(t, before.RefusedCount+2, after.RefusedCount)
 }
 
-// Close waits for calls of each kind that have begun on the CUDA stream, and lets others run meanwhile: it neither waits for the stream
+// Close waits for calls of each kind that have begun on the CUDA stream, and lets others run: it neither waits for the stream
 // nor destroys it before.
 func TestCloseWaitsForEveryKindOfCall(t *testing.T) {
 	t.Parallel()

@@ -374,7 +374,7 @@ func TestMemoryOfARefusedBatchServesOneThatWaits(t *testing.T) {
 	}
 }
 
-// A request that waits is listed with all that its caller has said of it, a batch as a single one.
+// A request that waits is listed with all its options, a batch as a single one.
 func TestWhatIsListedOfARequestThatWaits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

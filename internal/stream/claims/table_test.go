@@ -20,7 +20,7 @@ func TestOffersAreTakenOnce(t *testing.T) {
 	assert.False(t, due, "they were taken")
 }
 
-// tenant allows what its fields say, and counts what it is charged.
+// tenant has a quota, and counts its charges.
 type tenant struct {
 	tooLarge, allows bool
 	charged          int64
