@@ -137,7 +137,7 @@ func TestMistakesOfKernels(t *testing.T) {
 	}
 }
 
-// ptxOfConfigs is a kernel for each field of the options that changes what a kernel may do: one of a thousand rounds, one whose
+// ptxOfConfigs is a kernel for each field of the options that changes a kernel's permissions: one of a thousand rounds, one whose
 // warps read each other's volatile stores without a barrier, and one whose first block waits for the second one.
 const ptxOfConfigs = `.version 7.0
 .target sm_70
@@ -172,7 +172,7 @@ const ptxOfConfigs = `.version 7.0
 	ret;
 }`
 
-// Each field of the options counts, and for what it says alone.
+// Each field of the options counts, and for its own sentence alone.
 func TestEachFieldOfTheKernelConfig(t *testing.T) {
 	const bound = 20_000
 	for _, p := range []struct {

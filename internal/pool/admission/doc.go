@@ -39,10 +39,10 @@
 //
 // A share that has room for few requests, or for none, cannot be met at one moment. So an account also has a credit: of each byte that is served
 // to accounts with shares, an account that waits earns its proportion of the shares of all that wait, and pays the part that it has of their
-// memory. If its credit covers what its first waiter adds to its part, that waiter is within its share and comes before the other accounts'. So
+// memory. If its credit covers the bytes that its first waiter adds to its part, that waiter is within its share and comes before the others. So
 // memory for one request goes to each account in proportion to its share. Moments are counted in bytes served, not in time: where memory has
 // room for one request, an account whose requests last longer has more of the time. The credit is bounded by the share and one request, and
-// begins anew when the account waits for nothing.
+// is 0 when the account waits for nothing.
 //
 // An account that has had much of its share for long would never be first. So let its first waiter be of n bytes, and its share
 // one part in k of the shares of all accounts that wait. Once other accounts with shares, of the same priority, borrowing or

@@ -20,7 +20,7 @@ type sharing struct {
 	usedBytes  int64 // without its waiters
 	// outrankedBytes were served to equally ranked accounts since the first waiter of this one was served.
 	outrankedBytes int64
-	// creditBytes is what the account is short of, or has had more of, than its proportion while it waits: see earn.
+	// creditBytes are the bytes that the account is short of its proportion while it waits, or has had more: see earn.
 	creditBytes float64
 
 	// Scratch of order.

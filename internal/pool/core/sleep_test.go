@@ -171,7 +171,7 @@ func TestAWakeThatFails(t *testing.T) {
 	}
 }
 
-// A Sleep that fails has the bytes that sleep by then, and another one those of both.
+// A Sleep that fails has the bytes that sleep by then, and another one the bytes of both.
 func TestASleepThatFailsSaysHowMuchSleeps(t *testing.T) {
 	t.Parallel()
 	s := &shop{

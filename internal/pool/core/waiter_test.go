@@ -237,7 +237,7 @@ func TestAnswersOnTheirWayAreTooOldForADeadlock(t *testing.T) {
 	require.True(t, c.waiters.unsettled, "a byte is on its way")
 }
 
-// What may bring memory has requests that wait for frees, or for a fence, tried again at once: without a Tick.
+// Events that may bring memory have requests that wait for frees, or for a fence, tried again at once: without a Tick.
 func TestWhatMayBringMemoryIsTriedAtOnce(t *testing.T) {
 	t.Parallel()
 	for name, brings := range map[string]func(s *shop){
@@ -345,7 +345,7 @@ func TestWhoFreesTheMemoryOfASuspendedClient(t *testing.T) {
 	}
 }
 
-// Below a lowered limit no memory goes back: clients are asked for what they do not use, and the pool keeps as much as it may.
+// Below a lowered limit no memory goes back: clients are asked for memory that they do not use, and the pool keeps as much as it may.
 func TestALoweredLimitIsKeptAndNoMore(t *testing.T) {
 	t.Parallel()
 	s := openShop(t)
