@@ -1,6 +1,7 @@
 package streams
 
 import (
+	"context"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -42,6 +43,34 @@ func TestASendEndsTheWaitThatItServes(t *testing.T) {
 	assert.True(t, suspended(), "it waits for the third")
 	over()
 	assert.False(t, suspended())
+}
+
+// A Send and a Receive that their contexts end count as no value: the next wait of the other side is still reported.
+func TestACallThatItsContextEndsHandsNothingOver(t *testing.T) {
+	r := newRig(t, 64*mib)
+	from, to := r.stream(core.Budget{}), r.stream(core.Budget{})
+	from.Exclusive()
+	to.Exclusive()
+	suspended := func(s *Stream) bool {
+		st := s.suspensions.progress.Load()
+		return st != nil && len(s.suspensions.message(st).Waits) > 0
+	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	h := NewHandover[int](from, to, 1)
+	_, err := h.Receive(ended)
+	require.ErrorIs(t, err, context.Canceled)
+	require.NoError(t, h.Send(t.Context(), 1))
+	over := waitFor(h.from, h.to, &h.sender, &h.received, h.receipts())
+	assert.True(t, suspended(from), "there is no room")
+	over()
+
+	require.ErrorIs(t, h.Send(ended, 2), context.Canceled)
+	_, ok := h.TryReceive()
+	require.True(t, ok)
+	over = waitFor(h.to, h.from, &h.receiver, &h.sent, h.received.Load()+1)
+	assert.True(t, suspended(to), "there is no value")
+	over()
 }
 
 // A wait that the other side serves before it is announced is over: the waiting side counts as making progress.

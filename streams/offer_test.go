@@ -386,7 +386,7 @@ func TestWhatIsListedOfARequestThatWaits(t *testing.T) {
 		defer cancel()
 		for _, count := range []int{1, 2} {
 			for _, tenant := range []*pool.Tenant{nil, owner} {
-				ended := func() bool { return false }
+				var ended func() bool
 				if count == 1 {
 					f := s.AllocAsync(ctx, Request{Bytes: 6 * mib, Wait: true, Priority: 3, Tag: "named", Tenant: tenant})
 					ended = f.Cancel

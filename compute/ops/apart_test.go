@@ -44,7 +44,6 @@ type several struct {
 	prepares bool // by a launch before the one that is refused
 }
 
-//nolint:funlen // a table
 func operationsOfMany() map[string]several {
 	product := func(change func(how *ops.Product, t []*tensor.Tensor)) func(r *rig, t []*tensor.Tensor) error {
 		return func(r *rig, t []*tensor.Tensor) error {

@@ -179,6 +179,30 @@ func TestTheTimeBetweenEventsOrders(t *testing.T) {
 	require.NoError(t, y.checker.Err())
 }
 
+// The time between two events orders after both: also where neither is after the other.
+func TestTheTimeBetweenEventsOfTwoStreamsOrders(t *testing.T) {
+	for _, first := range []bool{true, false} {
+		y := newYard(t)
+		y.alloc(4096, y.one)
+		y.writes(y.one, 4096)
+		begin, err := y.EventCreateTimed()
+		require.NoError(t, err)
+		end, err := y.EventCreateTimed()
+		require.NoError(t, err)
+		of := []cudadrv.Stream{y.one, y.two}
+		if !first {
+			of[0], of[1] = of[1], of[0]
+		}
+		require.NoError(t, y.EventRecord(begin, of[0]))
+		require.NoError(t, y.EventRecord(end, of[1]))
+		y.gpu.Advance(time.Hour)
+		_, err = y.EventElapsedTime(begin, end)
+		require.NoError(t, err)
+		y.writes(y.two, 4096)
+		require.NoError(t, y.checker.Err(), "the stream that wrote has the first event: %v", first)
+	}
+}
+
 func TestAnEventWithTwoNamesOrders(t *testing.T) {
 	y := newYard(t)
 	y.alloc(4096, y.one)

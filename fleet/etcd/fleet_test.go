@@ -164,15 +164,15 @@ func BenchmarkReserve(b *testing.B) {
 }
 
 // until waits until a condition of the ledger holds. Failures of the ledger are not counted.
-func until(t testing.TB, l fleet.Ledger, what string, holds func(fleet.Status) bool) {
-	t.Helper()
-	ctx := timed(t)
+func until(tb testing.TB, l fleet.Ledger, what string, holds func(fleet.Status) bool) {
+	tb.Helper()
+	ctx := timed(tb)
 	for {
 		s, err := fleet.Look(ctx, l)
 		if err == nil && holds(s) {
 			return
 		}
-		require.NoError(t, ctx.Err(), "%s: %+v %v", what, s, err)
+		require.NoError(tb, ctx.Err(), "%s: %+v %v", what, s, err)
 		if err == nil {
 			_ = l.Wait(ctx, s.Revision)
 		}
@@ -180,13 +180,13 @@ func until(t testing.TB, l fleet.Ledger, what string, holds func(fleet.Status) b
 }
 
 // progress waits until each of some members has got two more grants: the second was requested after this call.
-func progress(t testing.TB, l fleet.Ledger, members []*member, what string) {
-	t.Helper()
+func progress(tb testing.TB, l fleet.Ledger, members []*member, what string) {
+	tb.Helper()
 	before := map[*member]int64{}
 	for _, m := range members {
 		before[m] = m.grants.Load()
 	}
-	until(t, l, what, func(fleet.Status) bool {
+	until(tb, l, what, func(fleet.Status) bool {
 		return !slices.ContainsFunc(members, func(m *member) bool { return m.grants.Load() < before[m]+2 })
 	})
 }

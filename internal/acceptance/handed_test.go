@@ -118,6 +118,15 @@ func TestAHandedBufferGoesOn(t *testing.T) {
 	charged(0, 4, 8)
 	require.NoError(t, all[2].Close())
 	charged(8, 4, 0)
+	live, err := h.LiveBuffers(t.Context())
+	require.NoError(t, err)
+	_, err = all[1].Alloc(56 * mib)
+	var refused *vram.OutOfMemoryError
+	require.ErrorAs(t, err, &refused)
+	for name, largest := range map[string]pool.LiveBuffer{"the list": live.Largest(1)[0], "the refusal": refused.Largest[0]} {
+		assert.Equal(t, all[0].ID(), largest.Stream, "%s names the stream of the memory, since the other one has ended", name)
+		assert.EqualValues(t, 8*mib, largest.Bytes)
+	}
 	freeAll(t, x, y)
 	z := must(t, all[0], 2*mib)
 	charged(2, 0, 0)
