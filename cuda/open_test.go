@@ -120,6 +120,18 @@ func TestLazilyOpensOneAtATime(t *testing.T) {
 	require.NoError(t, c.Close())
 }
 
+// A value that could not be made is made by the next call with its key.
+func TestLazilyOpensAgainAfterAFailure(t *testing.T) {
+	c := computing(t)
+	failed, made := errors.New("not now"), &closing{on: c}
+	_, err := c.Lazily("key", func() (io.Closer, error) { return nil, failed })
+	require.ErrorIs(t, err, failed)
+	got, err := c.Lazily("key", func() (io.Closer, error) { return made, nil })
+	require.NoError(t, err)
+	assert.Same(t, made, got)
+	require.NoError(t, c.Close())
+}
+
 // Close of the context tells of buffers that were not freed, as the device's does.
 func TestCloseOfAnOpenedContextTellsOfBuffers(t *testing.T) {
 	c := computing(t)

@@ -3,6 +3,7 @@
 package share
 
 import (
+	"context"
 	"io"
 	"math/rand/v2"
 	"net"
@@ -166,6 +167,21 @@ func TestLinksThatDoNotBegin(t *testing.T) {
 	assert.Nil(t, m.link.Load())
 }
 
+// A deadline of the connection is over when the link begins: for both directions.
+func TestTheDeadlineOfAConnectionIsCleared(t *testing.T) {
+	s := newSide(t, newFake(t).driver())
+	m := s.make()
+	a, b := connection(t)
+	require.NoError(t, a.SetDeadline(time.Unix(1, 0)))
+	l := newLink(m.device, a)
+	require.NoError(t, m.linked(l))
+	_, err := l.conn.Write(make([]byte, noteBytes))
+	require.NoError(t, err)
+	require.NoError(t, b.Close())
+	require.NotErrorIs(t, m.Await(t.Context(), s.c), os.ErrDeadlineExceeded)
+	require.NoError(t, m.Close())
+}
+
 // A fence counts if its note was sent. The peer that does not take one has died, for the reason of that note.
 func TestFencesThatWereSentCount(t *testing.T) {
 	s := newSide(t, newFake(t).driver())
@@ -228,11 +244,13 @@ func TestARefusedAwaitTakesNoFence(t *testing.T) {
 	require.NoError(t, m.Publish(a.c))
 	closed := b.context()
 	require.NoError(t, closed.Stream().Close())
-	require.ErrorIs(t, theirs.Await(t.Context(), closed), vram.ErrClosed)
-	require.ErrorIs(t, theirs.Await(t.Context(), nil), cuda.ErrNotOpen)
-	require.ErrorIs(t, theirs.Await(t.Context(), a.c), cuda.ErrForeign)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // a fence that was taken never comes again
+	defer cancel()
+	require.ErrorIs(t, theirs.Await(ctx, closed), vram.ErrClosed)
+	require.ErrorIs(t, theirs.Await(ctx, nil), cuda.ErrNotOpen)
+	require.ErrorIs(t, theirs.Await(ctx, a.c), cuda.ErrForeign)
 	assert.Zero(t, theirs.Stats().Awaited)
-	require.NoError(t, theirs.Await(t.Context(), b.c))
+	require.NoError(t, theirs.Await(ctx, b.c))
 	assert.Equal(t, Stats{Awaited: 1}, theirs.Stats())
 }
 
