@@ -23,7 +23,7 @@ import (
 	"github.com/go-vram/vram/monitor/page"
 )
 
-// A wait goes on where the device has too little memory for a context, and its last figure is that of the last look.
+// A wait continues where the device has too little memory for a context, and its last figure is from the last look.
 func TestWaitLooksUntilThereIsEnough(t *testing.T) {
 	for enough, want := range map[bool]int64{true: 5 << 30, false: 4 << 30} {
 		synctest.Test(t, func(t *testing.T) {

@@ -363,7 +363,7 @@ func TestTemporaryMemoryHasTheTag(t *testing.T) {
 	}
 }
 
-// Gradients of norms take other types and layouts than those of one pass over the rows, with the same result.
+// Gradients of norms take other types and layouts than the gradients of one pass over the rows, with the same result.
 func TestGradientsOfNormsOfOtherKinds(t *testing.T) {
 	r := newRig(t)
 	const rows, columns = 6, 16

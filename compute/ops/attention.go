@@ -131,7 +131,8 @@ func (a *attending) backward() bool { return a.written[attendDQ] }
 // run checks the tensors and submits the launches.
 func (a *attending) run(at tensor.Context, written []int) error {
 	var err error
-	if a.in, a.on, err = contextsOf(at); err != nil {
+	a.in = at
+	if a.on, err = tensor.ContextOf(at); err != nil {
 		return err
 	}
 	for _, i := range written {

@@ -110,7 +110,8 @@ func squareBlocks(count int) int {
 
 // compute submits the launches.
 func (n *gradNorm) compute(at tensor.Context) (err error) {
-	if n.in, n.at, err = contextsOf(at); err != nil {
+	n.in = at
+	if n.at, err = tensor.ContextOf(at); err != nil {
 		return err
 	}
 	blocks := 0

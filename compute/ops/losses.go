@@ -117,7 +117,8 @@ type lossGradient struct {
 
 // withRows has memory for the losses of rows, where their sum is wanted.
 func (g *lossGradient) withRows(at tensor.Context, all [maxOperands]*tensor.Tensor) (err error) {
-	if g.in, g.at, err = contextsOf(at); err != nil {
+	g.in = at
+	if g.at, err = tensor.ContextOf(at); err != nil {
 		return err
 	}
 	g.all = all

@@ -127,7 +127,7 @@ func (o Products) product(at tensor.Context, out, x, y *tensor.Tensor, how Produ
 	if o.set == nil {
 		return matmul.Path{}, ErrNotOpen
 	}
-	in, c, err := contextsOf(at)
+	c, err := tensor.ContextOf(at)
 	if err != nil {
 		return matmul.Path{}, err
 	}
@@ -138,7 +138,7 @@ func (o Products) product(at tensor.Context, out, x, y *tensor.Tensor, how Produ
 	if err != nil {
 		return matmul.Path{}, err
 	}
-	p := product{way: w, set: o.set, in: in, on: c, how: how, all: [3]*tensor.Tensor{out, x, y}}
+	p := product{way: w, set: o.set, in: at, on: c, how: how, all: [3]*tensor.Tensor{out, x, y}}
 	err = p.copying(1, func() error { return p.copying(2, func() error { return p.copying(0, p.multiply) }) })
 	return p.path, err
 }

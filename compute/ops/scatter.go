@@ -142,7 +142,7 @@ const (
 func (s *set) scatter(
 	at tensor.Context, op operation, zeroed bool, left int, out, source, indices *tensor.Tensor, axis int, strides func(dim int) [maxOperands]int,
 ) error {
-	in, c, err := contextsOf(at)
+	c, err := tensor.ContextOf(at)
 	if err != nil {
 		return err
 	}
@@ -164,7 +164,7 @@ func (s *set) scatter(
 		return err
 	}
 	sum := sum{
-		in: in, at: c, op: op, set: s, frame: f, of: out.Type(), by: indices.Type(), length: out.Dim(axis), step: out.Layout().Stride(axis), left: left,
+		in: at, at: c, op: op, set: s, frame: f, of: out.Type(), by: indices.Type(), length: out.Dim(axis), step: out.Layout().Stride(axis), left: left,
 	}
 	if zeroed {
 		sum.zeroed = out

@@ -6,7 +6,6 @@ import (
 
 	"github.com/go-vram/vram/compute/tensor"
 	"github.com/go-vram/vram/compute/tensor/layout"
-	"github.com/go-vram/vram/cuda"
 )
 
 var slots sync.Pool //nolint:gochecknoglobals // of *tensor.Slot, made on first use: memory that one call uses at a time
@@ -21,13 +20,6 @@ func takeSlot() *tensor.Slot {
 func releaseSlot(s *tensor.Slot) {
 	s.Clear()
 	slots.Put(s)
-}
-
-// contextsOf returns the context of a call twice: as it is, for temporary memory, and without its scope, for launches. Errors: as
-// tensor.ContextOf.
-func contextsOf(at tensor.Context) (in tensor.Context, c *cuda.Context, err error) {
-	c, err = tensor.ContextOf(at)
-	return at, c, err
 }
 
 // temporary passes a tensor to f and frees it after the work that f submits, also where a driver call panics.

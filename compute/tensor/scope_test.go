@@ -74,7 +74,7 @@ func TestAScopeThatFailsFreesItsTensors(t *testing.T) {
 	assert.Zero(t, r.liveBytes())
 }
 
-// The newest tensor of a scope is freed first. The error of a function does not hide those of the frees.
+// The newest tensor of a scope is freed first. The error of a function does not hide the errors of the frees.
 func TestTheEndOfAScope(t *testing.T) {
 	var freed []int64
 	_, c := newRig(t, vramtest.Config(vram.Config{Observer: vram.Observer{Freed: func(e vram.BufferEvent) { freed = append(freed, e.Bytes) }}}))
@@ -83,7 +83,7 @@ func TestTheEndOfAScope(t *testing.T) {
 		for n := range 4 {
 			allocated(t, s, tensor.Int8, n+2)
 		}
-		return late.Allocate() // its place is that of its making
+		return late.Allocate() // its place is where it was made
 	}))
 	assert.Equal(t, []int64{5, 4, 3, 2, 1}, freed)
 

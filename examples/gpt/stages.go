@@ -11,6 +11,7 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/dustin/go-humanize/english"
 
+	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/compute/tensor"
 	"github.com/go-vram/vram/compute/tensor/safetensors"
 	"github.com/go-vram/vram/cudadrv/cpu"
@@ -122,7 +123,7 @@ func reach(all []*device.Device) error {
 			if err == nil && can && d != peer {
 				err = d.Device().EnablePeerAccess(peer.Device())
 			}
-			if err != nil {
+			if err != nil && !errors.Is(err, vram.ErrNoPeerAccess) { // copies work without it
 				return err
 			}
 		}

@@ -190,7 +190,7 @@ func TestCountersStayWhileStatisticsAreOff(t *testing.T) {
 	require.NoError(t, d.Reconfigure(vram.Settings{Stats: new(vram.StatsOn)}))
 	on := d.Stats()
 	assert.Equal(t, vram.StatsOn, on.Level)
-	assert.EqualValues(t, 4, on.AllocCount, "what happened meanwhile counts, too")
+	assert.EqualValues(t, 4, on.AllocCount, "allocations without statistics count, too")
 	rises(t, counters(off), counters(on), listed)
 	require.NoError(t, d.Close())
 }

@@ -306,7 +306,7 @@ var factsOf = map[string]func(t *testing.T, w *town) (got, want error){
 	},
 }
 
-// The facts of a refusal are those of its moment, and each is compared. What the program does with one error changes no other.
+// The facts of a refusal are of its moment, and each is compared. What the program does with one error changes no other.
 func TestTheFactsOfRefusals(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}

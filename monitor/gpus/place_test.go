@@ -110,7 +110,7 @@ func FuzzPlaceOf(f *testing.F) {
 	})
 }
 
-// Processes with most bytes come first, those of the same bytes by their numbers, and those of unknown bytes last.
+// Processes with most bytes come first, of the same bytes by their numbers, and of unknown bytes last.
 func TestTheOrderOfProcesses(t *testing.T) {
 	t.Parallel()
 	all := []Process{{PID: 9}, {PID: 5, Bytes: 7, BytesKnown: true}, {PID: 2}, {PID: 4, Bytes: 7, BytesKnown: true, Instance: 1}, {PID: 4, Bytes: 7, BytesKnown: true}, {PID: 6, Bytes: 8, BytesKnown: true}, {PID: 1, BytesKnown: true}}

@@ -89,7 +89,7 @@ const (
 
 // bulkMicroseconds are for products by bulk copies, by kind and tile as in variant.BulkTiles: of a step, which is
 // variant.BulkRowBytes of the summed direction, and of a tile without its steps. 16 bits were measured on an H100, for
-// squares and the products of a transformer's layers, the others on an H200, for squares.
+// squares, and on an H200 for the products of a transformer's layers, the others on an H200, for squares.
 var bulkMicroseconds = map[int][]struct{ step, tile float64 }{ //nolint:gochecknoglobals // a constant table
 	variant.TF32:  {{0.7, 2.6}, {0.57, 1.5}, {0.41, 1}, {0.31, 0.6}},
 	variant.Three: {{1.1, 1.5}, {0.75, 1}},

@@ -431,7 +431,7 @@ func TestLayoutsMeet(t *testing.T) {
 	assert.True(t, layout.Meet(l, l))
 	assert.False(t, layout.Meet(top, bottom))
 	assert.False(t, layout.Meet(l, none))
-	none, err := layout.New([]int{0}, []int{1}, 5) // its bounds are one place, among those of l
+	none, err := layout.New([]int{0}, []int{1}, 5) // its bounds are one place, among the places of l
 	require.NoError(t, err)
 	assert.False(t, layout.Meet(none, l))
 	assert.False(t, layout.Meet(l, none))

@@ -23,7 +23,7 @@ func (c Config) cost(length, blocks int, head bool) float64 {
 // blocksOf returns the blocks of a stage, at least one: the sum of the squares of the stages' costs is the least, as no stage waits for others
 // if all cost the same.
 func (c Config) blocksOf(length, number, of int) (first, end int) {
-	// starts[s][n] is where stage s begins if the first n blocks are those of the stages up to it, and least[n] the sum of their squares.
+	// starts[s][n] is where stage s begins if the stages up to it have the first n blocks, and least[n] the sum of their squares.
 	starts, least := make([][]int, of), make([]float64, c.Layers+1)
 	for n := range least {
 		least[n] = math.Inf(1)

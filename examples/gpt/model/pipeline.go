@@ -21,8 +21,9 @@ type Place struct {
 }
 
 // Pipeline trains a model in stages: each has a part of the blocks, the first one the tables and the last one the head and the
-// loss. The head costs as much as several blocks of a small model, so the last stage has fewer. The batches of a step are micro-batches, which the stages compute in the order 1F1B. Losses and parameters are the same,
-// bit for bit, for any number of stages. It is for one goroutine at a time.
+// loss. The head costs as much as several blocks of a small model, so the last stage has fewer. The batches of a step are
+// micro-batches, which the stages compute in the order 1F1B. Losses and parameters are the same, bit for bit, for any number of
+// stages. It is for one goroutine at a time.
 //
 // A pipeline may have several copies, each on devices of its own, which divide the micro-batches of a step in order. The gradients of the
 // copies are added up in the order of their numbers, and the state of training of each block is with one copy: it computes the new
