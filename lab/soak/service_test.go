@@ -16,7 +16,10 @@ import (
 	"github.com/go-vram/vram/cudadrv/sim"
 )
 
-var serviceTime = flag.Duration("service", 2*time.Second, "how long TestService runs")
+// perRow is how many requests a row of TestService has at least.
+const perRow = 50
+
+var serviceTime = flag.Duration("service", 0, "how long TestService runs at least")
 
 // service is a program that runs for long: it has a stream and a buffer for good, and opens and closes a stream, a tenant, a
 // tag and a graph for each request.
@@ -117,8 +120,8 @@ func (s *service) heap() (bytes int64, goroutines int) {
 	return int64(m.HeapAlloc), runtime.NumGoroutine() //nolint:gosec // less than 2^63
 }
 
-// A service that opens and closes streams, tenants, tags and graphs for as long as the flag says keeps the heap and the
-// goroutines that it had after a tenth of the time.
+// A service that opens and closes streams, tenants, tags and graphs, 550 times or for as long as the flag says, keeps the heap
+// and the goroutines that it had after an eleventh of them.
 func TestService(t *testing.T) {
 	// heapSlack covers bounded memory: the actors' framework has the names of streams in 32,768 maps, which it makes on
 	// demand, of 200 bytes each, and the profile has 4,096 places of 600 bytes.
@@ -131,7 +134,7 @@ func TestService(t *testing.T) {
 	fmt.Println("|---|---|---|---|---|")
 	for row := range 11 {
 		from, rowBegin := s.served, time.Now()
-		for time.Since(begin) < *serviceTime*time.Duration(row+1)/11 || s.served-from < 10 {
+		for time.Since(begin) < *serviceTime*time.Duration(row+1)/11 || s.served-from < perRow {
 			require.NoError(t, s.serve())
 		}
 		bytes, count := s.heap()
