@@ -270,13 +270,15 @@ func TestReplacedArgumentsLeaveEachKernel(t *testing.T) {
 		require.NoError(t, g.SetArgs(1, cuda.Cover(1, 1), cuda.InOut(long)))
 		require.NoError(t, x.Free())
 		require.NoError(t, g.Launch(c))
-		require.NoError(t, c.Synchronize(t.Context()))
+		if i%5 == 4 { // before it the leases of several arguments wait
+			require.NoError(t, c.Synchronize(t.Context()))
+		}
 		y := r.alloc(d, mib)
 		require.NotEqual(t, kept.Ptr(), y.Ptr())
 		require.NoError(t, y.Free())
 	}
 	assert.Less(t, heapBytes()-heap, int64(200<<10))
-	assert.LessOrEqual(t, r.dev.Stats().PendingBytes, 4*mib)
+	assert.LessOrEqual(t, r.dev.Stats().PendingBytes, 8*mib)
 	require.NoError(t, g.Close())
 	require.NoError(t, long.Free())
 	_, err = r.dev.Trim(t.Context(), 0)
