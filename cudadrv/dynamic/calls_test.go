@@ -162,6 +162,10 @@ func TestEveryFailureNamesItsCall(t *testing.T) {
 
 	f.failCall("cuLaunchHostFunc", 1, int32(cudadrv.LaunchFailed))
 	require.ErrorIs(t, w.LaunchHostFunc(w.stream, func() { assert.Fail(t, "it was refused") }), cudadrv.LaunchFailed)
+	// Descriptor 0 is one like others: the driver decides.
+	f.failCall("cuMemImportFromShareableHandle", 1, int32(cudadrv.LaunchFailed))
+	_, err = w.MemImportFromShareableHandle(0)
+	require.ErrorIs(t, err, cudadrv.LaunchFailed)
 	w.close(t)
 	require.NoError(t, dev.Close())
 }
@@ -235,6 +239,8 @@ func TestWhatIsRefusedNeverReachesTheDriver(t *testing.T) {
 	}
 	require.NoError(t, w.MemFree(0))
 	require.NoError(t, w.MemsetD8Async(w.p, 0, 0, w.stream))
+	_, err = w.MemImportFromShareableHandle(-1)
+	require.ErrorIs(t, err, cudadrv.InvalidValue)
 	assert.Equal(t, before, f.calls(""))
 	w.close(t)
 	require.NoError(t, dev.Close())

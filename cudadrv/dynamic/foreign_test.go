@@ -28,8 +28,17 @@ func TestOtherLibrariesHaveTheContext(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	require.Zero(t, r.push(other))
+	captures, ok := dev.(cudadrv.Graphs)
+	require.True(t, ok)
+	exchange := func(mode cudadrv.CaptureMode) cudadrv.CaptureMode {
+		was, err := captures.ThreadExchangeStreamCaptureMode(mode)
+		require.NoError(t, err)
+		return was
+	}
+	exchange(cudadrv.CaptureThreadLocal)
 	why := errors.New("why")
 	require.ErrorIs(t, foreign.WithContext(func() error {
+		assert.Equal(t, cudadrv.CaptureRelaxed, exchange(cudadrv.CaptureRelaxed), "what it calls ends no capture")
 		assert.Equal(t, uintptr(peers.Context()), r.current(t))
 		_, _, err := dev.MemGetInfo() // calls of the device itself work inside
 		require.NoError(t, err)
@@ -38,6 +47,7 @@ func TestOtherLibrariesHaveTheContext(t *testing.T) {
 	assert.Equal(t, other, r.current(t))
 	assert.Panics(t, func() { _ = foreign.WithContext(func() error { panic("library") }) })
 	assert.Equal(t, other, r.current(t))
+	assert.Equal(t, cudadrv.CaptureThreadLocal, exchange(cudadrv.CaptureGlobal), "the thread's mode is as it was")
 	var popped uintptr
 	require.Zero(t, r.pop(&popped))
 	require.Zero(t, r.destroy(other))
