@@ -124,6 +124,16 @@ func TestWorksTogetherAreOfOneCapture(t *testing.T) {
 			return nil
 		}))
 		require.ErrorIs(t, <-captured, errPlanned)
+		require.NoError(t, cuda.Together(c, func(bool) error {
+			go func() {
+				_, err := c.Capture(func() error { return errPlanned })
+				captured <- err
+			}()
+			synctest.Wait()
+			require.ErrorIs(t, cuda.Together(c, func(bool) error { return errPlanned }), vram.ErrCapturing)
+			return nil
+		}))
+		require.ErrorIs(t, <-captured, errPlanned)
 		got := make([]byte, 1)
 		require.NoError(t, c.CopyOutAt(got, p.of[0], 0))
 		assert.Equal(t, byte(6), got[0])

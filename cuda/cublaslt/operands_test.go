@@ -10,9 +10,13 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/cuda"
 	"github.com/go-vram/vram/cuda/cublaslt"
 	"github.com/go-vram/vram/cuda/gemm"
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/hazard"
+	"github.com/go-vram/vram/vramtest"
 )
 
 // Operands lie anywhere in their buffers, up to the last byte. Each of them, and the workspace, is an argument of the launch: one that
@@ -110,6 +114,68 @@ func TestOperandsAreArguments(t *testing.T) {
 	}
 	require.NoError(t, r.c.Synchronize(context.Background()))
 	require.NoError(t, h.Close())
+}
+
+// A product touches its operands and its workspace, and no other bytes of their buffers.
+func TestAProductTouchesItsOperandsAlone(t *testing.T) {
+	var checked *hazard.Driver
+	r := newRigOn(t, func(c vram.Config) vram.Config {
+		c, checked = vramtest.Watch(c)
+		return c
+	})
+	view, err := checked.View(0)
+	require.NoError(t, err)
+	other, err := r.c.NewStream()
+	require.NoError(t, err)
+	h, err := cublaslt.Open(r.c)
+	require.NoError(t, err)
+	const around = 8 << 20 // bytes of each buffer before its operand, and after it: more than the operand has
+	for _, p := range []gemm.Problem{
+		{M: 4, N: 8, K: 16, Bias: true, Epilogue: gemm.GELUAux},
+		{M: 4, N: 8, K: 16, Epilogue: gemm.GELUGradient},
+	} {
+		p, e, err := p.Check()
+		require.NoError(t, err)
+		plan, err := h.Plan(p, cublaslt.Alignment{A: 16, B: 16, C: 16, Bias: 16, Aux: 16}, false)
+		require.NoError(t, err)
+		require.Positive(t, plan.WorkspaceBytes)
+		var all []cuda.Range
+		part := func(bytes int64) cuda.Range {
+			if bytes == 0 {
+				return cuda.Range{}
+			}
+			b, err := r.c.Alloc(bytes + 2*around)
+			require.NoError(t, err)
+			all = append(all, cuda.Part(b, around, bytes))
+			return all[len(all)-1]
+		}
+		o := gemm.Operands{A: part(e.A), B: part(e.B), C: part(e.C), Bias: part(e.Bias), Aux: part(e.Aux), Alpha: 1}
+		work := part(plan.WorkspaceBytes)
+		require.NoError(t, other.Wait(r.c), "its memory is new")
+		require.NoError(t, plan.Launch(r.c, o, e, work))
+		found := func() int {
+			reports, _ := checked.Checker(0).Reports()
+			return len(reports)
+		}
+		before := found()
+		for i, at := range all {
+			p := at.Buffer.Ptr()
+			require.NoError(t, view.MemsetD8Async(p, 0, around, other.Stream().Handle()))
+			require.NoError(t, view.MemsetD8Async(p+cudadrv.Ptr(around+at.Bytes), 0, around, other.Stream().Handle()))
+			assert.Equal(t, before, found(), "%v, operand %d", p, i)
+		}
+		at := all[2]
+		require.NoError(t, view.MemsetD8Async(at.Buffer.Ptr()+cudadrv.Ptr(around+at.Bytes-1), 0, 1, other.Stream().Handle()))
+		assert.Equal(t, 1, found(), "the last byte of C: a race at one place is reported once")
+		require.NoError(t, r.c.Synchronize(t.Context()))
+		require.NoError(t, other.Synchronize(t.Context()))
+		for _, at := range all {
+			require.NoError(t, at.Buffer.Free())
+		}
+	}
+	require.NoError(t, h.Close())
+	require.NoError(t, other.Close())
+	require.NoError(t, view.Close())
 }
 
 // The library may find no algorithm in three ways, and each is remembered. Another failure of the question is not.

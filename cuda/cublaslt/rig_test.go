@@ -30,6 +30,12 @@ type rig struct {
 
 func newRig(t *testing.T) *rig {
 	t.Helper()
+	return newRigOn(t, func(c vram.Config) vram.Config { return c })
+}
+
+// newRigOn is newRig of a device with another configuration.
+func newRigOn(t *testing.T, change func(vram.Config) vram.Config) *rig {
+	t.Helper()
 	path, err := fakecuda.Build(t.TempDir())
 	if errors.Is(err, fakecuda.ErrNoCompiler) {
 		t.Skip(err) //nolint:forbidigo // the fakes are C
@@ -41,7 +47,7 @@ func newRig(t *testing.T) *rig {
 	r := &rig{T: t}
 	r.handle, err = library.Open(blas)
 	require.NoError(t, err)
-	r.dev, err = vram.Open(vram.Config{Driver: dynamic.New(dynamic.Config{Library: path})})
+	r.dev, err = vram.Open(change(vram.Config{Driver: dynamic.New(dynamic.Config{Library: path})}))
 	require.NoError(t, err)
 	s, err := r.dev.NewStream()
 	require.NoError(t, err)
