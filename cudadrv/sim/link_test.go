@@ -37,3 +37,15 @@ func TestJoinedTexts(t *testing.T) {
 		assert.Equal(t, want.String(), joined(c.texts), name)
 	}
 }
+
+// A text may end anywhere, also within its header: no word is read beyond it, and what it has stays.
+func TestTextsThatEndEarly(t *testing.T) {
+	t.Parallel()
+	const first, text = ".version 7.0\n.target sm_70\nA", ".version 7.1\n.target sm_70, texmode_independent\n.address_size 64\nB"
+	for end := range text {
+		assert.NotPanics(t, func() {
+			assert.Contains(t, joined([]string{first, text[:end]}), "sm_70\nA\n")
+			joined([]string{text[:end], first})
+		}, "%q", text[:end])
+	}
+}
