@@ -171,7 +171,11 @@ func TestAnyByteOfAnInArgument(t *testing.T) {
 
 // Work whose memory was unmapped before its turn is a fault as an access of a kernel is.
 func TestALibraryWhoseMemoryIsGone(t *testing.T) {
-	dev, _ := stood(t, vramtest.Library("library", func(*vramtest.LibraryCall) error { return nil }), vramtest.Expected())
+	calls := 0
+	dev, _ := stood(t, vramtest.Library("library", func(*vramtest.LibraryCall) error {
+		calls++
+		return nil
+	}), vramtest.Expected())
 	stream := dev.Stream()
 	s := stream.Handle()
 	p, bytes := mapped(t, dev, 1)
@@ -182,6 +186,7 @@ func TestALibraryWhoseMemoryIsGone(t *testing.T) {
 	require.NoError(t, reads(dev, s, p, bytes))
 	require.NoError(t, dev.GPU().MemUnmap(p, bytes))
 	require.Error(t, dev.GPU().StreamSynchronize(s))
+	assert.Equal(t, 1, calls, "the function is not called without its memory")
 	require.Len(t, dev.Faults(), 1)
 	var failed *vramtest.LibraryError
 	require.ErrorAs(t, dev.Faults()[0], &failed)

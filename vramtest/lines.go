@@ -37,7 +37,6 @@ func (l *lines) flush() {
 	defer l.mu.Unlock()
 	if len(l.pending) > 0 {
 		l.log(l.pending)
-		l.pending = nil
 	}
 }
 

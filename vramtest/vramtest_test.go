@@ -288,6 +288,19 @@ func TestALaunchOfManyTouches(t *testing.T) {
 		require.Len(t, dev.Hazards(), 1, n)
 		assert.Equal(t, hazard.Race, dev.Hazards()[0].Kind)
 	}
+	for i, touches := range [][2]func(vram.Ptr, int64) vramtest.Touch{ // ranges race as whole buffers do
+		{vramtest.WritesRange, vramtest.ReadsRange}, {vramtest.ReadsRange, vramtest.WritesRange}, {vramtest.WritesRange, vramtest.WritesRange}, {vramtest.ReadsRange, vramtest.ReadsRange},
+	} {
+		dev := expecting(t)
+		one, two := dev.Stream(), dev.Stream()
+		b := alloc(t, one, 4096)
+		dev.Wait(two, dev.Record(one))
+		dev.Launch(one, time.Millisecond, touches[0](b.Ptr(), 100))
+		dev.Launch(two, time.Millisecond, touches[1](b.Ptr()+100, 100))
+		require.Empty(t, dev.Hazards(), "they are next to each other")
+		dev.Launch(two, time.Millisecond, touches[1](b.Ptr()+99, 1))
+		require.Len(t, dev.Hazards(), []int{1, 1, 1, 0}[i])
+	}
 	dev := expecting(t)
 	s := dev.Stream()
 	first := alloc(t, s, 4096)

@@ -1,12 +1,15 @@
 package inventory
 
 import (
+	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 const mib = int64(1) << 20
@@ -45,6 +48,34 @@ largest buffers:
        1 MiB  at 0x10 on stream 2
 `, "\n"), l.String())
 	assert.Equal(t, "0 live buffers, 0 B in all\n", List{}.String())
+}
+
+// A group has the size of its largest buffer, in any order, and its age in seconds where it is JSON.
+func TestGroupsAreMaxima(t *testing.T) {
+	t.Parallel()
+	for _, order := range [][]int64{{3, 1, 2}, {1, 2, 3}, {1, 3, 2}} {
+		var all []Buffer
+		for _, size := range order {
+			all = append(all, Buffer{Stream: 1, Bytes: size, Age: time.Duration(size) * 500 * time.Millisecond})
+		}
+		want := Group{Name: "stream 1", Count: 3, Bytes: 6, MaxBytes: 3, Age: 1500 * time.Millisecond}
+		got := Of(all).ByStream()
+		assert.Equal(t, []Group{want}, got)
+		text, err := json.Marshal(got[0])
+		require.NoError(t, err)
+		assert.Contains(t, string(text), `"age_seconds":1.5}`)
+	}
+}
+
+// Buffers of one size are in the order of their streams, and then of their addresses.
+func TestSort(t *testing.T) {
+	t.Parallel()
+	want := []Buffer{{Stream: 2, Ptr: 9, Bytes: 2}, {Stream: 1, Ptr: 5, Bytes: 1}, {Stream: 1, Ptr: 7, Bytes: 1}, {Stream: 2, Ptr: 3, Bytes: 1}}
+	for first := range want {
+		got := slices.Concat(want[first:], want[:first])
+		Sort(got)
+		assert.Equal(t, want, got)
+	}
 }
 
 // A property that all buffers or none have in common is not summed; of many groups the smallest share one

@@ -48,6 +48,7 @@ func TestLeast(t *testing.T) {
 		"nothing":                            {want: Limit{}},
 		"MPS":                                {variables: texts{mps: "0=8G,1=10GB"}, device: Device{Ordinal: 1}, want: Limit{10 * gib, mps}},
 		"MPS, another device":                {variables: texts{mps: "0=8G"}, device: Device{Ordinal: 1}},
+		"MPS, two digits":                    {variables: texts{mps: "9=8G,10=9G,11=10G"}, device: Device{Ordinal: 10}, want: Limit{9 * gib, mps}},
 		"MPS, a device twice":                {variables: texts{mps: "0=8G,0=4096,0=1T"}, want: Limit{4096, mps}},
 		"MPS, spaces and lower case":         {variables: texts{mps: " 0 = 512mb , 1=1g"}, want: Limit{512 << 20, mps}},
 		"MPS, 0":                             {variables: texts{mps: "0=0"}, want: Limit{0, mps}},
@@ -78,6 +79,7 @@ func TestLeast(t *testing.T) {
 		"memory of the host, max":            {files: in(texts{up + "memory.max": "max\n"}), device: Device{HostMemory: true}},
 		"memory of its own":                  {files: in(texts{up + "memory.max": "123\n"}), device: Device{PCI: gpu}},
 		"an empty file":                      {files: in(texts{own + "dmem.max": "", own + "memory.max": ""}), device: Device{PCI: gpu, HostMemory: true}},
+		"a file of 64 KiB":                   {files: in(texts{own + "dmem.max": line("77") + strings.Repeat("\n", 64<<10-len(line("77")))}), device: Device{PCI: gpu}, want: Limit{77, "/" + own + "dmem.max"}},
 		"a file and a variable":              {variables: texts{hami: "1g"}, files: in(texts{own + "dmem.max": line("77")}), device: Device{PCI: gpu}, want: Limit{77, "/" + own + "dmem.max"}},
 		"a number over all":                  {files: in(texts{own + "dmem.max": line("9223372036854775807")}), device: Device{PCI: gpu}, want: Limit{mostBytes, "/" + own + "dmem.max"}},
 	} {

@@ -29,6 +29,10 @@ func TestEqualNeighboursAreOneRange(t *testing.T) {
 		{Start: 60, Bytes: 10, State: memorymap.Live, Stream: 2, Tag: "b", Asleep: true, Buffers: 1},
 	}, b.List())
 	assert.Empty(t, b.List())
+
+	b.Add(memorymap.Range{Start: 0, Bytes: 1, State: memorymap.Live, Buffers: 1})
+	b.Add(memorymap.Range{Start: 1, Bytes: 1, State: memorymap.Live, Buffers: 1})
+	assert.Equal(t, []memorymap.Range{{Start: 0, Bytes: 2, State: memorymap.Live, Buffers: 2}}, b.List())
 }
 
 // Short neighbours in one cell are mixed, with their sums; a long range keeps its borders.
@@ -57,6 +61,10 @@ func TestShortNeighboursInOneStateKeepIt(t *testing.T) {
 	b.Add(memorymap.Range{Start: 30, Bytes: 30, State: memorymap.Live, Stream: 2, Tag: "a", Buffers: 1})
 	b.Add(memorymap.Range{Start: 60, Bytes: 10, State: memorymap.Live, Stream: 2, Tag: "b", Buffers: 1})
 	assert.Equal(t, []memorymap.Range{{Start: 0, Bytes: 70, State: memorymap.Live, Buffers: 3}}, b.List())
+
+	b.Add(memorymap.Range{Start: 0, Bytes: 1, State: memorymap.Live, Stream: 1, Tag: "a", Buffers: 1})
+	b.Add(memorymap.Range{Start: 1, Bytes: 30, State: memorymap.Live, Stream: 2, Tag: "a", Buffers: 1})
+	assert.Equal(t, []memorymap.Range{{Start: 0, Bytes: 31, State: memorymap.Live, Tag: "a", Buffers: 2}}, b.List(), "a tag in common stays")
 
 	b.Add(memorymap.Range{Start: 0, Bytes: 30, State: memorymap.Free})
 	b.Add(memorymap.Range{Start: 30, Bytes: 30, State: memorymap.Free, Stream: 2})

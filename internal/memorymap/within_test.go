@@ -26,6 +26,9 @@ func TestOnlyReportedMemoryIsToldApart(t *testing.T) {
 	left = memorymap.Within(memorymap.Range{Start: 5, Bytes: 15, State: memorymap.Lent, Stream: 1}, left, add)
 	left = memorymap.Within(memorymap.Range{Start: 30, Bytes: 40, State: memorymap.Lent, Stream: 1, Asleep: true}, left, add)
 	left = memorymap.Within(memorymap.Range{Start: 70, Bytes: 20, State: memorymap.Lent, Stream: 1}, left, add)
+	left = memorymap.Within(memorymap.Range{Start: 90, Bytes: 5, State: memorymap.Lent, Stream: 1}, append(left,
+		memorymap.Range{Start: 90, Bytes: 10, State: memorymap.Live, Stream: 1, Buffers: 2}), add)
+	left = memorymap.Within(memorymap.Range{Start: 95, Bytes: 5, State: memorymap.Lent, Stream: 1}, left, add)
 	asleep := *sums
 	asleep.AsleepBytes = 20
 	assert.Equal(t, []memorymap.Range{
@@ -36,6 +39,8 @@ func TestOnlyReportedMemoryIsToldApart(t *testing.T) {
 		{Start: 60, Bytes: 10, State: memorymap.Live, Stream: 1, Asleep: true, Buffers: 3},
 		{Start: 70, Bytes: 10, State: memorymap.Live, Stream: 1},
 		{Start: 80, Bytes: 10, State: memorymap.Lent, Stream: 1},
+		{Start: 90, Bytes: 5, State: memorymap.Live, Stream: 1, Buffers: 2},
+		{Start: 95, Bytes: 5, State: memorymap.Live, Stream: 1},
 	}, list)
 	assert.Empty(t, left)
 	assert.Zero(t, sums.AsleepBytes, "the stream's own list stays")

@@ -36,6 +36,8 @@ func TestEachValueHasItsOperation(t *testing.T) {
 		"a byte":         {255, "K\xff"},
 		"two bytes":      {256, "M\x00\x01"},
 		"four bytes":     {65536, "J\x00\x00\x01\x00"},
+		"the least of 4": {int64(math.MinInt32), "J\x00\x00\x00\x80"},
+		"below 4 bytes":  {int64(math.MinInt32) - 1, "\x8a\x05\xff\xff\xff\x7f\xff"},
 		"minus one":      {int64(-1), "J\xff\xff\xff\xff"},
 		"five bytes":     {int64(1) << 31, "\x8a\x05\x00\x00\x00\x80\x00"},
 		"an address":     {uint64(0x7f12_3456_7000), "\x8a\x06\x00\x70\x56\x34\x12\x7f"},

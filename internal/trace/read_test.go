@@ -107,6 +107,9 @@ func TestReadRefuses(t *testing.T) {
 		"more than 2^63":     {head + "0,a,0,9223372036854775807,0\n0,a,1,1,0\n", 3, "more than 2^63"},
 		"endless line":       {head + strings.Repeat("1", 1<<20), 2, "line is longer"},
 		"truncated gzip":     {string(zip(t, head+"0,a,0,4,0\n")[:20]), 1, "cannot read"},
+		"streams above 0":    {head + "0,a,0,4,3\n0,a,1,4,2\n", 2, "no row is on stream 0"},
+		"gzip alone":         {"\x1f\x8b", 1, "cannot read gzip"},
+		"60 letters":         {head + "0,a,0,4," + strings.Repeat("y", 60) + "\n", 2, `stream is "` + strings.Repeat("y", 60) + `", want`},
 		"damaged gzip":       {"\x1f\x8b\x00\x00", 1, "cannot read gzip"},
 		"quotation is short": {head + strings.Repeat("y", 1000) + "\n", 2, "…"},
 	} {

@@ -190,7 +190,6 @@ func Marks() []Mark { //nolint:funlen // a table
 		{"compute/tensor/layout", "Layout.Contiguous", Boundary, "if l.Len() < 1 {", "one element has lengths of 1 alone, which the loop leaves out"},
 		{"monitor/heapprofile", "(*builder).function", PlusOne, "f := &profile.Function{ID: uint64(len(b.functions) + (1+1)), Name: name, SystemName: name, Filename: valid(of.file)}", "any numbers serve that differ"},
 		{"monitor/page", "(*sampler).run", DropDefer, "defer ticks.Stop()", "a ticker that nobody has is collected"},
-		{"vramtest", "(*Device).Record", DropCall, "d.t.Helper()", "it only chooses the line that a failure names"},
 		// Of the pool's and the streams' cores, and of the heap.
 		{"internal/heap", "(*Heap).TakeLongest", Boundary, "if first <= end {", "a block without a whole page adds nothing, and is omitted later"},
 		{"internal/heap", "(*Heap).TakeLongest", DropCount, "sum += end - first", "it only ends the search early: the cuts end at the same block"},
@@ -414,6 +413,14 @@ func Marks() []Mark { //nolint:funlen // a table
 		{"cudadrv/site", "(*Helpers).kindOf", DropCall, "slot.Store(uint64(call)<<kindBits | uint64(k))", "it saves looking the call up again"},
 		{"cuda/gemm", "product", Boundary, "if a != 0 && b >= math.MaxInt64/a {", "such a product is beyond the limit of all types"},
 		{"cuda/gemm", "Problem.CheckOperands", Table, "{\"Bias\", o.Bias, e.Bias, out, p.N * out, p.N * out, (0+1)},", "its row takes the whole distance of rows"},
+		{"internal/trace", "(*parser).next", SwapArgs, "case errors.Is(io.EOF, err) && len(line) == 0:", "bufio returns io.EOF itself"},
+		{"internal/trace", "parseRow", DropAssign, "r.op = Alloc", "it is the zero value"},
+		{"internal/trace", "(*ledger).free", PlusOne, "case held < (0+1):", "no buffer has no bytes"},
+		{"internal/trace", "(*ledger).free", Boundary, "case held <= 0:", "no buffer has no bytes"},
+		{"monitor/gpus", "Find", SwapArgs, "if strings.EqualFold(gpu.PCI, d.PCI) {", symmetric},
+		{"cuda", "(*Function).askParams", Table, "f.params = append(f.params, param{int(offset), int(bytes), (anyKind+1)})", "arguments without a kind are refused before"},
+		{"cudadrv/dynamic", "", Table, "{cudadrv.WideFills, \"wide fills\", (0+1), []symbol{", "every driver has a version"},
+		{"cudadrv/sim/ptxrun", "(*Buffers).forget", DropUpdate, "clear(o.all[len(kept):])", "it lets buffers be collected"},
 		// Of cudadrv/sim.
 		{"cudadrv/sim", "(*gpu).auditMappings", PlusOne, "for p, m := range g.mappings.from((0+1)) {", "nothing is at the address 0"},
 		{"cudadrv/sim", "(*gpu).auditMappings", PlusOne, "for p, r := range g.regions.from((0+1)) {", "nothing is at the address 0"},
