@@ -52,6 +52,8 @@ func TestTheBoundIsKept(t *testing.T) {
 	s.Put(keyOf("large"), make([]byte, limit))
 	assert.Equal(t, int64(1), s.Stats().Lost)
 	assert.Equal(t, stats.HeldBytes, s.Stats().HeldBytes, "nothing is evicted for it")
+	s.Put(keyOf("small"), nil)
+	assert.Equal(t, []any{int64(1), stats.Written + 1, ""}, []any{s.Stats().Lost, s.Stats().Written, s.Stats().Disabled}, "that image alone is lost")
 }
 
 func TestTheLeastRecentlyUsedGoFirst(t *testing.T) {
@@ -114,6 +116,37 @@ func TestWhenAFolderIsCounted(t *testing.T) {
 	put(1)
 	assert.Equal(t, before+7, counted)
 	assert.Equal(t, [2]int64{28 * entry, 5}, [2]int64{s.Stats().HeldBytes, s.Stats().Evicted}, "seven eighths of the bound are left")
+}
+
+// A folder that the first Put could not count is counted by the next one, with the entries that were there before.
+func TestTheFirstCountFails(t *testing.T) {
+	folder := t.TempDir()
+	failed := "list"
+	opened(t, folder).Put(keyOf("a"), make([]byte, 500))
+	s := failing(t, folder, 0, nil, &failed, errDisk)
+	s.Put(keyOf("b"), make([]byte, 500))
+	failed = ""
+	s.Put(keyOf("c"), make([]byte, 500))
+	assert.Equal(t, bytesIn(t, folder), s.Stats().HeldBytes)
+	assert.Len(t, namesIn(t, folder), 3)
+}
+
+// A folder of an entry's name is none: it holds no bytes, and is not evicted.
+func TestAFolderIsNoEntry(t *testing.T) {
+	folder := t.TempDir()
+	t.Setenv(store.Variable, "")
+	inside := filepath.Join(folder, store.Name(keyOf("a")))
+	require.NoError(t, os.Mkdir(inside, 0o700))
+	long := time.Now().Add(-2 * time.Hour)
+	require.NoError(t, os.Chtimes(inside, long, long))
+	s := store.Open(store.Config{Folder: folder, LimitBytes: 4000})
+	for _, source := range []string{"b", "c", "d", "e"} {
+		s.Put(keyOf(source), make([]byte, 1200))
+	}
+	stats := s.Stats()
+	assert.Equal(t, stats.WrittenBytes-stats.EvictedBytes, stats.HeldBytes)
+	assert.Positive(t, stats.Evicted)
+	assert.DirExists(t, inside)
 }
 
 // Entries of other processes count, files of others stay, and files that dead processes left go.

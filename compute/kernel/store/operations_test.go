@@ -96,6 +96,40 @@ func TestEachOperationOfGetFails(t *testing.T) {
 	assert.True(t, ok, "it looks again")
 }
 
+// A folder is looked at until it was found good, once; the first reason to keep nothing stays.
+func TestWhenAFolderIsTrusted(t *testing.T) {
+	t.Setenv(store.Variable, "")
+	folder := t.TempDir()
+	looked := 0
+	reason := map[string]error{}
+	s := store.OpenOn(store.Config{Folder: folder}, &store.Faulty{Fail: func(operation string) error {
+		if operation == "trust" {
+			looked++
+		}
+		return reason[operation]
+	}})
+	reason["trust"] = fs.ErrNotExist
+	for range 3 {
+		_, ok := s.Get(keyOf("a"))
+		assert.False(t, ok)
+	}
+	assert.Equal(t, 3, looked)
+	delete(reason, "trust")
+	for range 3 {
+		s.Put(keyOf("a"), []byte("image"))
+		_, ok := s.Get(keyOf("a"))
+		assert.True(t, ok)
+	}
+	assert.Equal(t, 4, looked)
+
+	s = store.OpenOn(store.Config{Folder: folder}, &store.Faulty{Fail: func(operation string) error { return reason[operation] }})
+	reason["folder"], reason["trust"] = errors.New("the first"), errors.New("the second")
+	s.Put(keyOf("a"), []byte("image"))
+	_, ok := s.Get(keyOf("a"))
+	assert.False(t, ok)
+	assert.Equal(t, "the first", s.Stats().Disabled)
+}
+
 // An entry has as many bytes as the bound at most; a longer file in its place is damaged.
 func TestTheLongestEntry(t *testing.T) {
 	folder := t.TempDir()

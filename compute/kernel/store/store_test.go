@@ -2,8 +2,11 @@ package store_test
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -62,7 +65,10 @@ func TestRoundTrip(t *testing.T) {
 	assert.Contains(t, stats.String(), "hits 1 (5 bytes), misses 1, damaged 0, written 2 (")
 	data, err := os.ReadFile(filepath.Join(folder, store.Name(k)))
 	require.NoError(t, err)
-	assert.Contains(t, string(data), "emitter \"e 1\"\noptions \"-O3\"\ndriver \"sim 13.0\"\ncompute 9.0\nsource 6\ntext\n")
+	const header = "emitter \"e 1\"\noptions \"-O3\"\ndriver \"sim 13.0\"\ncompute 9.0\nsource 6\ntext\n\x00\n"
+	assert.True(t, strings.HasSuffix(string(data), "\n"+header+"image"), "%q", data)
+	format, _, _ := strings.Cut(string(data), "\n")
+	assert.Equal(t, fmt.Sprintf("%x.kernel", sha256.Sum256([]byte(format+"\n"+header))), store.Name(k), "of the format, too")
 }
 
 // Each part of the key counts, and parts do not run into each other.
@@ -107,11 +113,28 @@ func TestViews(t *testing.T) {
 		func(i *cudadrv.Info) { i.DriverVersion = 12041 },
 		func(i *cudadrv.Info) { i.DriverVersion = 12050 },
 		func(i *cudadrv.Info) { i.Compute.Major = 10 },
+		func(i *cudadrv.Info) { i.Compute.Minor = 3 },
 	} {
 		other := info
 		change(&other)
 		_, ok := s.On(other).Get("text")
 		assert.Equal(t, other.DriverVersion == 12041, ok, "%v", other)
+	}
+}
+
+// An image is the caller's own: later ones do not change it.
+func TestImagesAreTheCallers(t *testing.T) {
+	s := opened(t, t.TempDir())
+	sources := []string{"a", "b", "c", "d"}
+	images := make([][]byte, len(sources))
+	for _, source := range sources {
+		s.Put(keyOf(source), bytes.Repeat([]byte(source), 1000))
+	}
+	for i, source := range sources {
+		images[i], _ = s.Get(keyOf(source))
+	}
+	for i, source := range sources {
+		assert.True(t, bytes.Equal(bytes.Repeat([]byte(source), 1000), images[i]), source)
 	}
 }
 

@@ -5,6 +5,8 @@ package store_test
 import (
 	"os"
 	"path/filepath"
+	"runtime"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -31,6 +33,32 @@ func TestAFileLongerThanTheBoundIsNotRead(t *testing.T) {
 	image, ok := s.Get(keyOf("a"))
 	assert.True(t, ok)
 	assert.Equal(t, []byte("image"), image)
+}
+
+// A pipe of an entry's name is none, and is removed; it is not opened, which would wait for a writer.
+func TestAPipeIsNotOpened(t *testing.T) {
+	folder := t.TempDir()
+	s := opened(t, folder)
+	s.Put(keyOf("b"), []byte("image")) // the folder is good
+	path := filepath.Join(folder, store.Name(keyOf("a")))
+	require.NoError(t, syscall.Mkfifo(path, 0o600))
+	done := make(chan bool, 1)
+	go func() {
+		_, ok := s.Get(keyOf("a"))
+		done <- ok
+	}()
+	for len(done) == 0 { // a writer finds no reader
+		writer, err := os.OpenFile(path, os.O_WRONLY|syscall.O_NONBLOCK, 0)
+		if err == nil {
+			assert.NoError(t, writer.Close())
+			assert.Fail(t, "the pipe was opened")
+			break
+		}
+		runtime.Gosched()
+	}
+	assert.False(t, <-done)
+	assert.NoFileExists(t, path)
+	assert.EqualValues(t, 1, s.Stats().Damaged)
 }
 
 // A folder that another user may write to, or owns, gives no code and gets none.
