@@ -1,6 +1,7 @@
 package tune_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -11,7 +12,8 @@ import (
 
 // An index has the rows of the whole table, key for key, and none of other keys.
 func TestAnIndexHasTheRowsOfItsTable(t *testing.T) {
-	for _, text := range []string{sample().String(), sampleText} {
+	spaced := strings.ReplaceAll(sampleText, "\n", "\r\n\n# a comment\n")
+	for _, text := range []string{sample().String(), sampleText, spaced} {
 		table, err := tune.Parse(text)
 		require.NoError(t, err)
 		x, err := tune.NewIndex(text)

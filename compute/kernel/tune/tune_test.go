@@ -1,6 +1,7 @@
 package tune_test
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -79,6 +80,25 @@ func TestContest(t *testing.T) {
 	assert.Equal(t, 5, c.Rows()[0].Rounds, "nothing is wanted any more")
 }
 
+// Slow variants are dropped once: half slower is not more than half slower, and a variant that becomes slow later has all its times.
+// Rows are the caller's own.
+func TestWhenAContestDrops(t *testing.T) {
+	for took, rounds := range map[time.Duration]int{150: 9, 151: tune.EarlyRounds} {
+		c := tune.NewContest([]tune.Row{{Variant: "fast"}, {Variant: "slow"}, {Variant: "late"}}, 9)
+		for v, ok := c.Next(); ok; v, ok = c.Next() {
+			late := time.Duration(100)
+			if c.Rounds() >= tune.EarlyRounds {
+				late = 1000
+			}
+			c.Add([]time.Duration{100, took, late}[v])
+		}
+		rows := c.Rows()
+		assert.Equal(t, []int{9, rounds, 9}, []int{rows[0].Rounds, rows[1].Rounds, rows[2].Rounds}, "%v", took)
+		rows[0] = tune.Row{State: tune.Wrong}
+		assert.Equal(t, tune.Row{Variant: "fast", Median: 100, Rounds: 9}, c.Rows()[0])
+	}
+}
+
 func TestSizeClass(t *testing.T) {
 	assert.Equal(t, []int{0, 0, 1, 2, 2, 3, 20, 21}, []int{
 		tune.SizeClass(-1), tune.SizeClass(0), tune.SizeClass(1), tune.SizeClass(2), tune.SizeClass(3), tune.SizeClass(4),
@@ -125,6 +145,17 @@ func TestATableIsText(t *testing.T) {
 	other.Merge(sample())
 	other.Merge(none)
 	assert.Equal(t, sampleText, other.String())
+
+	newer := &tune.Table{}
+	on, of := sample().Devices()[1], sample().Keys(sample().Devices()[1])
+	newer.Set(on, of[0], []tune.Row{row("new", time.Hour, time.Hour)})
+	other.Merge(newer)
+	assert.Equal(t, []string{"new"}, names(other.Rows(on, of[0])), "Merge replaces the rows of a key")
+	assert.Equal(t, sample().Rows(on, of[1]), other.Rows(on, of[1]), "and of no other key")
+	read, err = tune.Parse(other.String())
+	require.NoError(t, err, "times that are too long are in the text as the longest")
+	assert.Equal(t, time.Duration(math.MaxInt32), read.Rows(on, of[0])[0].Median)
+	assert.Equal(t, time.Duration(math.MaxInt32), read.Rows(on, of[0])[0].Spread)
 }
 
 // Rows of a device are found by its name and its compute capability.
