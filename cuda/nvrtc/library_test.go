@@ -5,12 +5,15 @@ package nvrtc_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"unsafe"
 
@@ -186,4 +189,64 @@ func overwriteFreed() {
 		}
 	}
 	runtime.KeepAlive(kept)
+}
+
+// A library that lacks one function is none that can be used.
+func TestALibraryThatLacksOneFunction(t *testing.T) {
+	for _, name := range []string{"nvrtcDestroyProgram", "nvrtcGetCUBIN"} {
+		path := filepath.Join(t.TempDir(), "libnvrtc.so.13")
+		out, err := exec.Command("cc", "-shared", "-fPIC", "-D"+name+"=other", "-o", path, "testdata/fakenvrtc.c").CombinedOutput()
+		require.NoError(t, err, "%s", out)
+		_, err = nvrtc.Find("/nothing/libnvrtc.so.13", path)
+		require.ErrorIs(t, err, nvrtc.ErrLibrary, name)
+		require.ErrorContains(t, errors.Unwrap(err), "undefined symbol: "+name)
+		require.ErrorContains(t, errors.Unwrap(err), "/nothing/libnvrtc.so.13", "each path has its error")
+	}
+}
+
+// Goroutines that compile at once get code of their own source, with their own options.
+func TestGoroutinesCompileAtOnce(t *testing.T) {
+	l, err := nvrtc.Find(fake(t))
+	require.NoError(t, err)
+	const goroutines, times = 8, 100
+	var all sync.WaitGroup
+	for n := range goroutines {
+		all.Go(func() {
+			source, option := strings.Repeat(string(rune('a'+n)), 20_000*n+1), "-D"+strconv.Itoa(n)
+			of := cudadrv.ComputeCapability{Major: 8, Minor: n}
+			for range times {
+				image, err := l.Compile("x.cu", source, of, option)
+				assert.NoError(t, err)
+				assert.Equal(t, source, string(image))
+				image, err = l.PTX("x.cu", source, of, option)
+				assert.NoError(t, err)
+				assert.Equal(t, source+"\x00", string(image))
+				var refused *nvrtc.CompileError
+				_, err = l.PTX("y.cu", "#echo", of, option)
+				if assert.ErrorAs(t, err, &refused) {
+					assert.Equal(t, fmt.Sprintf("y.cu --gpu-architecture=compute_8%d %s", n, option), refused.Log)
+				}
+				major, minor := l.Version()
+				assert.Equal(t, [2]int{13, 7}, [2]int{major, minor})
+			}
+		})
+	}
+	all.Wait()
+}
+
+// The device's own code is compiled for its architecture, and PTX where the compiler does not know it: with the same options, and
+// with no architecture.
+func TestOptionsOfACompilation(t *testing.T) {
+	l, err := nvrtc.Find(fake(t))
+	require.NoError(t, err)
+	for of, want := range map[cudadrv.ComputeCapability]string{
+		{Major: 8, Minor: 6}:  "--gpu-architecture=sm_86 -a -b",
+		{Major: 99, Minor: 9}: "-a -b",
+	} {
+		_, err = l.Compile("x.cu", "#echo", of, "-a", "-b")
+		var refused *nvrtc.CompileError
+		require.ErrorAs(t, err, &refused)
+		assert.Equal(t, "x.cu "+want, refused.Log)
+		assert.Equal(t, want, strings.Join(refused.Options, " "))
+	}
 }

@@ -85,7 +85,7 @@ func TestALongSourceIsShownWhereItIsWrong(t *testing.T) {
 	source := strings.Repeat("int a;\n", 20) + "wrong\n" + strings.Repeat("int b;\n", 20)
 	e := &nvrtc.CompileError{
 		Name: "x.cu", Source: source, Result: 6,
-		Log: "x.cu(21): error: identifier\n      wrong\n      ^\n\nother.h(3): error: there\nx.cu(2): warning: here\nx.cu(21): error: again\n",
+		Log: "x.cu(21): error: identifier\n      wrong\n      ^\n\nother.h(3): error: there\nx.cu(2): warning: here\nx.cu(21): error: again\nx.cu(end): note\n",
 	}
 	assert.Equal(t, []int{2, 21}, e.Lines())
 	const want = " 1  int a;\n 2  int a;\n 3  int a;\n 4  int a;\n...\n19  int a;\n20  int a;\n21  wrong\n22  int b;\n23  int b;\n...\n"
