@@ -42,6 +42,7 @@ type completion struct {
 	sv      *Service
 	tenant  *tenant
 	started time.Time
+	had     time.Time // since when it has memory
 	usage   usage
 	tokens  []int64
 }
@@ -103,12 +104,15 @@ func (c *completion) begin(ctx context.Context) (_ *job, err error) {
 	if err != nil {
 		return nil, err
 	}
+	c.had = time.Now()
 	c.usage.PromptTokens = len(c.Prompt.tokens)
 	sv.running.Add(1)
 	j := &job{sequence: sequence, prompt: c.Prompt.tokens, most: c.MaxTokens, stop: c.Stop, gone: ctx.Done(), tokens: make(chan int64, c.MaxTokens)}
 	if err := sv.engine.submit(ctx, j); err != nil {
 		sv.running.Add(-1)
-		return nil, errors.Join(err, sequence.Free())
+		err = errors.Join(err, sequence.Free())
+		c.tenant.served(c.usage.CacheBytes, time.Since(c.had))
+		return nil, err
 	}
 	return j, nil
 }
@@ -120,7 +124,7 @@ func (c *completion) answer(ctx context.Context, w http.ResponseWriter, j *job) 
 		for range j.tokens { // of a client that is gone
 		}
 		sv.running.Add(-1)
-		c.tenant.served(c.usage.CacheBytes, time.Since(c.started))
+		c.tenant.served(c.usage.CacheBytes, time.Since(c.had))
 		sv.sleeper.leave()
 	}()
 	to := stream{ResponseWriter: w}
