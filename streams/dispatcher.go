@@ -54,7 +54,6 @@ func (d *dispatcher) serve(c *claim) {
 	switch c.Arrive(c.isWanted(), d.state.facts()) {
 	case claims.Drop:
 		c.want.putBack(d.searches)
-		d.state.core.Note()
 	case claims.Close:
 		c.want.putBack(d.searches)
 		c.Fail(d.wiring.tally.Refuse(d.wiring.cuda.closed()))
@@ -329,9 +328,6 @@ func (d *dispatcher) failAll(cause error) {
 		d.unpark(c)
 		d.countWait(c)
 		c.Fail(cause)
-	}
-	for _, o := range d.state.claims.TakeOffers() {
-		(&offered{stream: d.wiring, offer: o}).Fail(cause)
 	}
 }
 

@@ -311,7 +311,7 @@ func (w *wiring) consult(c consulting) {
 	}
 	retry := false
 	err := w.guardHandler(func() { retry = w.handler(c.short) })
-	answer := &consulted{token: c.token, retry: retry && err == nil, err: c.short}
+	answer := &consulted{token: c.token, retry: retry, err: c.short}
 	if err != nil {
 		answer.err = errors.Join(c.short, err)
 	}

@@ -44,11 +44,9 @@ func (e *ending) panicked(p actors.Panic) (finding error) {
 	e.state.inTransit, e.dispatch.current = inTransit{}, nil
 	if e.state.wanted { // the turn may have panicked before it reported a free
 		e.state.core.Note()
-		e.state.wake()
 	}
 	if c != nil {
-		e.dispatch.unpark(c) // answered now
-		e.dispatch.endWaiting(c)
+		e.dispatch.endWaiting(c) // answered now; an offer to a parked one has it withdrawn
 		c.Fail(&actors.PanicError{Actor: e.wiring.ref.Name(), Value: p.Value, Stack: p.Stack})
 	}
 	e.state.putBack(held)

@@ -40,6 +40,5 @@ func (h Hold) End(behind ...*Stream) error {
 	if failed != nil { // the memory stays: work may still use it
 		return failed
 	}
-	h.s.cuda.held.Store(false)
 	return h.s.Close()
 }

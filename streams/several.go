@@ -228,7 +228,6 @@ func (r *several) deliver(s *searches) bool {
 	if !r.answer(Batch{dst}, nil) { // cancelled
 		r.dst = dst
 		r.putBack(s)
-		s.state.core.Note()
 		return false
 	}
 	s.state.core.ServedMany(r.byRanges, r.byPool)

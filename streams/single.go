@@ -116,7 +116,6 @@ func (r *single) countMapped(s *searches) {
 func (r *single) undo(s *searches, slot *magazine.Slot) bool {
 	s.state.inTransit.slot = nil
 	s.state.core.Undo(slot)
-	s.state.core.Note()
 	return false
 }
 

@@ -129,7 +129,6 @@ func (t *turn) endService() {
 // endFrees makes every later free return ErrClosed.
 func (t *turn) endFrees() {
 	t.state.draining = true
-	t.dispatch.failAll(t.wiring.cuda.closed())
 	t.state.core.End()
 	t.state.saveStats()
 }

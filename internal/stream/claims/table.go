@@ -106,7 +106,7 @@ func (t *Table) Answered(o Offer) {
 	t.offers = slices.DeleteFunc(t.offers, func(have Offer) bool { return have == o })
 }
 
-// TakeOffers takes all offers that have waited, to repeat them after a panic, or to fail them.
+// TakeOffers takes all offers that have waited, to repeat them after a panic.
 func (t *Table) TakeOffers() []Offer {
 	offers := t.offers
 	t.offers = nil
