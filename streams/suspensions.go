@@ -5,7 +5,6 @@ import (
 	"sync/atomic"
 
 	poolcore "github.com/go-vram/vram/internal/pool/core"
-	"github.com/go-vram/vram/pool"
 )
 
 // suspension is one wait of a stream's goroutine for others.
@@ -23,11 +22,17 @@ type progress struct {
 	kept    int               // the length of freedBy after ended streams were last removed
 }
 
+// progressPool is the pool as suspensions use it.
+type progressPool interface {
+	Demand() int64
+	Suspend(m poolcore.Suspend)
+}
+
 // suspensions are the waits of a stream's goroutines, as the pool is told of them. Any number of
 // goroutines may use it.
 type suspensions struct {
 	id        poolcore.Client
-	pool      *pool.Pool
+	pool      progressPool
 	peers     *Peers
 	exclusive atomic.Bool // see Stream.Exclusive
 	progress  atomic.Pointer[progress]
