@@ -117,6 +117,7 @@ func (r *rig) stats(s *Stream) Stats {
 	assert.Equal(r.t, n.AllocCount, n.FreeCount+n.LiveCount)
 	assert.Equal(r.t, n.AllocCount, n.MagazineHits+n.RangeHits+n.PoolHits)
 	assert.LessOrEqual(r.t, n.RangeHits+n.PoolHits, n.AllocCount, "no level is below zero")
+	assert.LessOrEqual(r.t, n.DriverMisses, n.PoolHits, "the driver mapped pages for requests that came to the pool alone")
 	return n
 }
 
