@@ -187,9 +187,14 @@ func TestNeeds(t *testing.T) {
 			}
 		}
 	}
+	paged := p
+	paged.PageRows, paged.Pages, paged.PagesPerSequence = 16, 5, 5
+	needs, err := r.a.Needs(false, paged)
+	require.NoError(t, err)
+	assert.Len(t, needs, 1, "warpgroups take no table")
 	p.Dim = 65
 	var refused *attention.ProblemError
-	_, err := r.a.Needs(true, few, p)
+	_, err = r.a.Needs(true, few, p)
 	require.ErrorAs(t, err, &refused)
 	require.ErrorAs(t, r.a.Prepare(p, true), &refused)
 	var none *attention.Attention
@@ -279,6 +284,74 @@ func TestKernelsAreLoadedOnce(t *testing.T) {
 	}
 	assert.Equal(t, map[string]int{"group_forward_bf16_64": 1, "group_queries_bf16_64": 2, "group_keys_bf16_64": 1}, read, "queries have two kernels")
 	require.NoError(t, r.c.Synchronize(t.Context()))
+}
+
+// Prepare loads each kernel that a problem takes: no pass loads one later.
+func TestPreparedKernelsAreLoaded(t *testing.T) {
+	driver, _ := launchlog.New()
+	for n, p := range problems() {
+		if testing.Short() && n%3 > 0 {
+			continue
+		}
+		r := newRigOn(t, device(t, driver))
+		for _, by := range []*rig{r, r.withoutGroups()} {
+			require.NoError(t, by.a.Prepare(p, true))
+			attention.EditTexts(by.a, func(name, text string) string {
+				assert.Fail(t, "loaded later", "%s of %+v", name, p)
+				return text
+			})
+			b := r.operands(p)
+			require.NoError(t, by.a.Forward(r.c, b.Problem, b.Operands))
+			require.NoError(t, by.a.Backward(r.c, b.Problem, b.Operands, b.Gradients))
+		}
+		require.NoError(t, r.c.Synchronize(t.Context()))
+	}
+}
+
+// Warpgroups take operands without offsets, lengths and tables, and of strides above 0; other kernels take the rest. Each change of
+// one operand alone decides.
+func TestWhichOperandsWarpgroupsTake(t *testing.T) {
+	driver, log := launchlog.New()
+	r := newRigOn(t, device(t, driver))
+	for name, x := range map[string]struct {
+		forward, backward bool // by warpgroups
+		change            func(b *backward)
+	}{
+		"as they are":   {true, true, func(*backward) {}},
+		"query offsets": {false, false, func(b *backward) { b.QueryOffsets, b.AllQueries = r.numbers(0, 70, 140), 140 }},
+		"key offsets":   {false, false, func(b *backward) { b.KeyOffsets, b.AllKeys = r.numbers(0, 70, 140), 140 }},
+		"key lengths":   {false, false, func(b *backward) { b.KeyLengths = r.numbers(70, 70) }},
+		"a table": {false, false, func(b *backward) {
+			b.Table, b.PageRows, b.Pages, b.PagesPerSequence = r.numbers(0, 0), 128, 1, 1
+			b.Operands.K.At, b.Operands.V.At = b.Operands.Q.At, b.Operands.Q.At
+		}},
+		"one query for all":    {false, false, func(b *backward) { b.Operands.Q.Row = 0 }},
+		"one head for all":     {false, false, func(b *backward) { b.Operands.K.Head = 0 }},
+		"one sequence for all": {false, false, func(b *backward) { b.Operands.V.Batch = 0 }},
+		"one gradient for all": {true, false, func(b *backward) { b.Gradients.O.Row = 0 }},
+	} {
+		b := r.operands(attention.Problem{Batch: 2, Heads: 2, KeyHeads: 2, Queries: 70, Keys: 70, Dim: 64, Type: gemm.BFloat16})
+		x.change(b)
+		log.Take()
+		require.NoError(t, r.a.Forward(r.c, b.Problem, b.Operands), name)
+		require.NoError(t, r.c.Synchronize(t.Context()))
+		assert.Equal(t, x.forward, strings.HasPrefix(log.Take(), "group_forward"), "%s: forward", name)
+		if b.KeyLengths != (cuda.Range{}) || b.Table != (cuda.Range{}) { // which have no backward pass
+			continue
+		}
+		require.NoError(t, r.a.Backward(r.c, b.Problem, b.Operands, b.Gradients), name)
+		require.NoError(t, r.c.Synchronize(t.Context()))
+		assert.Equal(t, x.backward, strings.Contains(log.Take(), "group_keys"), "%s: backward", name)
+	}
+	b := r.operands(attention.Problem{Batch: 1, Heads: 1, Queries: 70, Keys: 1, Dim: 64, Type: gemm.BFloat16})
+	for _, m := range []*attention.Matrix{&b.Operands.Q, &b.Operands.K, &b.Operands.V, &b.Operands.O, &b.Gradients.O, &b.Gradients.K} {
+		m.Batch, m.Head = 3, -5
+	}
+	b.Operands.K.Row, b.Operands.V.Row, b.Gradients.K.Row = 7, 0, math.MaxInt64
+	require.NoError(t, r.a.Forward(r.c, b.Problem, b.Operands), "a stride of one may be any number")
+	require.NoError(t, r.a.Backward(r.c, b.Problem, b.Operands, b.Gradients))
+	require.NoError(t, r.c.Synchronize(t.Context()))
+	assert.Equal(t, 4, strings.Count(log.Take(), "group_"))
 }
 
 // A number of a problem has its bounds: each is allowed, and the next number is not.
