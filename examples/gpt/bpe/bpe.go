@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"unicode/utf8"
 )
 
 // FileError refuses a file. Line counts from 1; 0 is the whole file.
@@ -113,7 +112,8 @@ func New(vocabulary, merges io.Reader) (*Tokenizer, error) {
 
 // readMerges reads the merges, in the order of their ranks.
 func (t *Tokenizer) readMerges(from io.Reader, of map[string]int32) error {
-	lines := bufio.NewScanner(io.LimitReader(from, maxFileBytes))
+	limited := &io.LimitedReader{R: from, N: maxFileBytes + 1}
+	lines := bufio.NewScanner(limited)
 	lines.Buffer(nil, maxLineBytes)
 	number := 0
 	refused := func(format string, args ...any) error {
@@ -121,7 +121,7 @@ func (t *Tokenizer) readMerges(from io.Reader, of map[string]int32) error {
 	}
 	for lines.Scan() {
 		number++
-		line := strings.TrimSuffix(lines.Text(), "\r")
+		line := lines.Text()
 		if line == "" || number == 1 && strings.HasPrefix(line, "#version") {
 			continue
 		}
@@ -148,6 +148,9 @@ func (t *Tokenizer) readMerges(from io.Reader, of map[string]int32) error {
 	if err := lines.Err(); err != nil {
 		number++
 		return refused("%v", err)
+	}
+	if limited.N == 0 {
+		return &FileError{mergesFile, 0, fmt.Sprintf("it has more than %d bytes", maxFileBytes)}
 	}
 	return nil
 }
@@ -223,9 +226,9 @@ var bytesByCharacter = func() map[rune]byte { //nolint:gochecknoglobals // a con
 // bytesOf returns the bytes that the characters of a symbol stand for.
 func bytesOf(symbol string) (string, bool) {
 	all := make([]byte, 0, len(symbol))
-	for at, r := range symbol {
+	for _, r := range symbol {
 		b, ok := bytesByCharacter[r]
-		if _, size := utf8.DecodeRuneInString(symbol[at:]); !ok || r == utf8.RuneError && size == 1 {
+		if !ok { // as U+FFFD, which stands for what is no UTF-8
 			return "", false
 		}
 		all = append(all, b)

@@ -1,11 +1,18 @@
 package bpe_test
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
+	"maps"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -118,7 +125,7 @@ func TestSymbols(t *testing.T) {
 }
 
 // naive merges as GPT-2's own program does: all pairs of the lowest rank, from the left, again and again.
-func naive(word string) []string {
+func naive(word string, merges []string) []string {
 	ranks := map[[2]string]int{}
 	spelled := spelling()
 	for i, m := range merges {
@@ -161,8 +168,83 @@ func TestMerges(t *testing.T) {
 		for n := i; n > 0; n /= len(letters) {
 			word = append(word, letters[n%len(letters)])
 		}
-		want := naive(string(word))
+		want := naive(string(word), merges)
 		require.Equal(t, strings.Join(want, "|"), symbols(t, x, string(word)))
+	}
+}
+
+// Merges of symbols that earlier merges make, with any numbers, have the results of the plain way. Lines may end as on Windows, and be empty.
+func TestRandomMerges(t *testing.T) {
+	for seed := range uint64(100) {
+		random := rand.New(rand.NewPCG(seed, 1))
+		letters := []string{"a", "b", "c"}
+		parts := slices.Clone(letters)
+		var list []string
+		for range 12 {
+			left, right := parts[random.IntN(len(parts))], parts[random.IntN(len(parts))]
+			if pair := left + " " + right; len(left+right) < 9 && !slices.Contains(list, pair) {
+				list, parts = append(list, pair), append(parts, left+right)
+			}
+		}
+		numbers := map[string]int{}
+		all := spelling()
+		for _, name := range append(all[:], parts...) {
+			if _, known := numbers[name]; !known {
+				numbers[name] = 0
+			}
+		}
+		greatest := 0
+		names := slices.Sorted(maps.Keys(numbers))
+		for i, number := range random.Perm(2 * len(numbers))[:len(numbers)] {
+			name := names[i]
+			numbers[name] = number
+			greatest = max(greatest, number)
+		}
+		vocabulary, err := json.Marshal(numbers)
+		require.NoError(t, err)
+		x, err := bpe.New(bytes.NewReader(vocabulary), strings.NewReader("#version: 0.2\r\n\r\n"+strings.Join(list, "\r\n")))
+		require.NoError(t, err)
+		require.Equal(t, greatest+1, x.Size())
+		for range 50 {
+			var word strings.Builder
+			for range 1 + random.IntN(14) {
+				word.WriteString(letters[random.IntN(len(letters))])
+			}
+			want := naive(word.String(), list)
+			require.Equal(t, strings.Join(want, "|"), symbols(t, x, word.String()), "%q of %q", word.String(), list)
+			for i, token := range x.Encode(word.String()) {
+				require.EqualValues(t, numbers[want[i]], token)
+			}
+		}
+	}
+}
+
+// Texts are divided as GPT-2's expression divides them.
+func TestWords(t *testing.T) {
+	const white = `\t-\r \x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}`
+	expression := regexp.MustCompile(`^(?:'s|'t|'re|'ve|'m|'ll|'d| ?\pL+| ?\pN+| ?[^` + white + `\pL\pN]+|[` + white + `]+)`)
+	blank := regexp.MustCompile(`^[` + white + `]+$`)
+	divided := func(text string) (all []string) {
+		for text != "" {
+			one := expression.FindString(text)
+			if _, last := utf8.DecodeLastRuneInString(one); blank.MatchString(one) && len(one) < len(text) && len(one) > last {
+				one = one[:len(one)-last] // \s+(?!\S)
+			}
+			all, text = append(all, one), text[len(one):]
+		}
+		return all
+	}
+	pieces := []string{
+		"'", "'", "s", "S", "t", "re", "ve", "m", "ll", "D", "d", "a", "ä", "日", "1", "²", "Ⅷ", "٣", " ", " ", " ", "\n", "\t", "\u0085", "\u00a0", "\u2003",
+		"\u200b", "\x1c", "\x00", ".", ",", "\u0301", "\xff", "\xe6\x97", "_",
+	}
+	random := rand.New(rand.NewPCG(2, 1))
+	for range 5000 {
+		var text strings.Builder
+		for range 1 + random.IntN(8) {
+			text.WriteString(pieces[random.IntN(len(pieces))])
+		}
+		require.Equal(t, divided(text.String()), bpe.Words(text.String()), "%q", text.String())
 	}
 }
 
@@ -193,6 +275,8 @@ func TestMistakes(t *testing.T) {
 		"three symbols":    {whole, list + "l o w\n", "line 20"},
 		"no token":         {whole, "#version: 0.2\nl x\n", "line 2"},
 		"twice":            {whole, list + "l o\n", "before"},
+		"a late version":   {whole, list + "#version: 0.2\n", "line 20"},
+		"no UTF-8":         {whole, list + "l \xff\n", "stands for no byte"},
 		"a long line":      {whole, strings.Repeat("a", 1<<17), "line 1"},
 	} {
 		_, err := bpe.New(strings.NewReader(c.vocabulary), strings.NewReader(c.merges))
@@ -202,11 +286,43 @@ func TestMistakes(t *testing.T) {
 	}
 	x := tokenizer(t)
 	for _, token := range []int64{-1, int64(x.Size()), 1 << 40} {
-		_, err := x.Decode([]int64{0, token})
+		text, err := x.Decode([]int64{0, token})
+		assert.Nil(t, text)
 		var none *bpe.TokenError
 		require.ErrorAs(t, err, &none)
 		assert.Equal(t, token, none.Token)
 	}
+}
+
+// endless has a text, and then blanks or empty lines without an end.
+type endless struct {
+	text string
+	more byte
+}
+
+// Read implements io.Reader.
+func (e *endless) Read(p []byte) (int, error) {
+	n := copy(p, e.text)
+	e.text = e.text[n:]
+	for i := range p[n:] {
+		p[n+i] = e.more
+	}
+	return len(p), nil
+}
+
+// Files of more than 64 MiB are refused, also where no more is in them than empty lines.
+func TestLongFiles(t *testing.T) {
+	if testing.Short() {
+		return
+	}
+	whole, list := files(merges)
+	var refused *bpe.FileError
+	_, err := bpe.New(strings.NewReader(whole), &endless{list, '\n'})
+	require.ErrorAs(t, err, &refused)
+	assert.Equal(t, bpe.FileError{File: "merges.txt", Reason: "it has more than 67108864 bytes"}, *refused)
+	_, err = bpe.New(&endless{"", ' '}, strings.NewReader(list))
+	require.ErrorAs(t, err, &refused)
+	assert.Equal(t, "vocab.json", refused.File)
 }
 
 func TestOpen(t *testing.T) {
