@@ -301,6 +301,147 @@ func TestALedgerThatServesAgain(t *testing.T) {
 	})
 }
 
+// A gang that loses one of its devices gives the other back at once.
+func TestAGangThatLosesADevice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path := t.TempDir()
+		leaving := joined(t, patiently(opened(t, path)), fleet.Device{Device: device(t, 64), Name: "a"})
+		staying := device(t, 64)
+		joined(t, patiently(opened(t, path)), fleet.Device{Device: staying, Name: "b"})
+		user := joined(t, patiently(opened(t, path)))
+		grant, err := user.Reserve(timed(t), fleet.Request{Wants: []fleet.Want{{Bytes: mib, Device: "a"}, {Bytes: 40 * mib, Device: "b"}}})
+		require.NoError(t, err)
+		require.NoError(t, leaving.Close())
+		<-grant.Done()
+		require.ErrorIs(t, grant.Err(), fleet.ErrLost)
+		until(t, opened(t, path), "the other device is free", func(s fleet.Status) bool { return heldBytes(s) == 0 && len(s.Holding) == 0 })
+		for ctx := timed(t); staying.Stats().SetAsideBytes > 0; <-time.After(time.Millisecond) { // virtual
+			require.NoError(t, ctx.Err())
+		}
+		require.NoError(t, grant.Release())
+	})
+}
+
+// doubtful is a ledger whose leases a test ends, and whose answers for one hold have a later fence.
+type doubtful struct {
+	fleet.Ledger
+	leases chan *mortal
+	later  atomic.Int64
+}
+
+// mortal is a lease that a test ends.
+type mortal struct {
+	fleet.Lease
+	done chan struct{}
+}
+
+func (m *mortal) Done() <-chan struct{} { return m.done }
+
+func (d *doubtful) Lease(ctx context.Context, most time.Duration) (fleet.Lease, error) {
+	lease, err := d.Ledger.Lease(ctx, most)
+	if err != nil {
+		return nil, err
+	}
+	m := &mortal{lease, make(chan struct{})}
+	d.leases <- m
+	return m, nil
+}
+
+func (d *doubtful) Read(ctx context.Context, keys ...string) (ledger.Snapshot, error) {
+	s, err := d.Ledger.Read(ctx, keys...)
+	if len(keys) == 1 && len(s.Pairs) == 1 { // a claim
+		s.Pairs = []ledger.Pair{s.Pairs[0]}
+		s.Pairs[0].Mod += d.later.Load()
+	}
+	return s, err
+}
+
+// A claim needs the fence that both the ledger and the owner have. An owner whose lease ends gives the memory back, and joins again; the
+// grant is lost.
+func TestAnOwnerWhoseLeaseEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path, ctx := t.TempDir(), timed(t)
+		l, d := &doubtful{Ledger: opened(t, path), leases: make(chan *mortal, 10)}, device(t, 64)
+		owner := joined(t, l, fleet.Device{Device: d, Name: "a"})
+		grant, err := joined(t, opened(t, path)).Reserve(ctx, fleet.Request{Wants: []fleet.Want{{Bytes: 40 * mib}}})
+		require.NoError(t, err)
+		ticket := grant.Ticket()
+		for _, x := range []struct{ asked, ledger int64 }{{1, 0}, {-1, 0}, {0, 1}, {1, 1}} {
+			l.later.Store(x.ledger)
+			_, err = owner.Claim(ctx, "a", fleet.Ticket{Name: ticket.Name, Fence: ticket.Fence + x.asked})
+			require.ErrorIs(t, err, fleet.ErrFenced, "%+v", x)
+		}
+		l.later.Store(0)
+		_, err = owner.Claim(ctx, "a", ticket)
+		require.NoError(t, err)
+		assert.Equal(t, int64(40*mib), d.Stats().SetAsideBytes)
+
+		close((<-l.leases).done)
+		<-grant.Done()
+		require.ErrorIs(t, grant.Err(), fleet.ErrLost)
+		for ; d.Stats().SetAsideBytes > 0; <-time.After(time.Millisecond) { // virtual
+			require.NoError(t, ctx.Err())
+		}
+		require.NoError(t, grant.Release())
+		next, err := owner.Reserve(ctx, fleet.Request{Wants: []fleet.Want{{Bytes: 64 * mib, Device: "a"}}})
+		require.NoError(t, err)
+		require.NoError(t, next.Release())
+	})
+}
+
+// An error of a wait has the last failure of the ledger; a conflict with others is none. Since and Holder are filled where they are empty.
+func TestWhatAWaitTells(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path := t.TempDir()
+		l := conflicting{opened(t, path), new(atomic.Pointer[error])}
+		m := joined(t, l)
+		failure := errors.New("the ledger fails")
+		passes := errors.New("the ledger fails for half a second")
+		for _, with := range []error{ledger.ErrConflict, failure, passes} {
+			l.failure.Store(&with)
+			if with == passes {
+				time.AfterFunc(time.Second/2, func() { l.failure.Store(nil) })
+			}
+			short, cancel := context.WithTimeout(t.Context(), time.Second)
+			_, err := m.Reserve(short, fleet.Request{Wants: []fleet.Want{{Bytes: 1}}})
+			cancel()
+			var waited *fleet.WaitError
+			require.True(t, errors.As(err, &waited), "%v", err)
+			if with == failure {
+				assert.ErrorIs(t, waited.Ledger, failure)
+			} else {
+				assert.NoError(t, waited.Ledger)
+			}
+		}
+		l.failure.Store(nil)
+		require.NoError(t, fleet.Plain(t.Context(), l, core.Device{Name: "a", OfferBytes: 10}))
+		for since, want := range map[int64]int64{7: 7, 0: time.Now().Unix()} {
+			grant, err := m.Reserve(t.Context(), fleet.Request{Wants: []fleet.Want{{Bytes: 1}}, Since: since})
+			require.NoError(t, err)
+			s, err := fleet.Look(t.Context(), l)
+			require.NoError(t, err)
+			require.Len(t, s.Holding, 1)
+			assert.InDelta(t, want, s.Holding[0].Since.Unix(), 1)
+			assert.NotEmpty(t, s.Holding[0].Holder)
+			require.NoError(t, grant.Release())
+			until(t, l, "it comes back", func(s fleet.Status) bool { return len(s.Holding) == 0 })
+		}
+	})
+}
+
+// conflicting is a ledger whose transactions fail for a time.
+type conflicting struct {
+	fleet.Ledger
+	failure *atomic.Pointer[error]
+}
+
+func (c conflicting) Commit(ctx context.Context, t ledger.Transaction) (int64, error) {
+	if err := c.failure.Load(); err != nil {
+		return 0, *err
+	}
+	return c.Ledger.Commit(ctx, t)
+}
+
 // Two members cannot have a device of one name: the second waits until the first has left.
 func TestANameIsTaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -173,6 +173,7 @@ func (g *gang) next(ctx context.Context) (core.RequesterStep, error) {
 	for !over(g.lease) {
 		s, err := g.ledger.Read(ctx, g.requester.Keys()...)
 		if err == nil {
+			g.failure = nil
 			step := g.requester.Step(time.Since(g.begin)+1, g.reader.Read(s))
 			if step.Event != core.None {
 				return step, nil
@@ -183,13 +184,13 @@ func (g *gang) next(ctx context.Context) (core.RequesterStep, error) {
 		if errors.Is(err, ledger.ErrLeaseEnded) {
 			break
 		}
-		if g.failure = err; errors.Is(err, ledger.ErrConflict) || ctx.Err() != nil {
-			g.failure = nil
-		}
 		if ctx.Err() != nil || errors.Is(err, ErrClosed) {
 			return core.RequesterStep{}, g.waited(ctx, err)
 		}
 		if err != nil {
+			if !errors.Is(err, ledger.ErrConflict) {
+				g.failure = err
+			}
 			pause(ctx, err)
 		}
 	}

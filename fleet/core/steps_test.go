@@ -121,3 +121,58 @@ func TestOldHoldsAreRefused(t *testing.T) {
 	assert.Empty(t, step.Reserve, "the fence is not above the last")
 	assert.Contains(t, step.Commit.Delete, HoldKey("a", "t"))
 }
+
+// The event says what has ended a complete grant: the gang's own lease, or a device, which may be back in another life.
+func TestWhatEndsAGrant(t *testing.T) {
+	for name, x := range map[string]struct {
+		event Event
+		end   func(t *testing.T, s *store)
+	}{
+		"the gang's lease": {Ended, func(_ *testing.T, s *store) { s.end("t") }},
+		"the device is gone": {Lost, func(t *testing.T, s *store) {
+			t.Helper()
+			require.NoError(t, s.apply(&ledger.Transaction{Delete: []string{"device/a", "ready/a/t", "load/a"}}))
+		}},
+		"the device is back": {Lost, func(t *testing.T, s *store) {
+			t.Helper()
+			require.NoError(t, s.apply(&ledger.Transaction{Delete: []string{"device/a", "load/a"}}))
+			require.NoError(t, s.apply(NewOwner(Device{Name: "a", OfferBytes: 8}, 9).Step(s.books()).Commit))
+		}},
+		"the hold is dropped": {Lost, func(t *testing.T, s *store) {
+			t.Helper()
+			require.NoError(t, s.apply(&ledger.Transaction{Delete: []string{HoldKey("a", "t"), "ready/a/t"}}))
+		}},
+	} {
+		s, o, r := pair(t)
+		require.Len(t, o.Step(s.books()).Reserve, 1, name)
+		require.NoError(t, s.apply(o.Step(s.books()).Commit), name)
+		require.Equal(t, Granted, r.Step(2, s.books()).Event, name)
+		x.end(t, s)
+		assert.Equal(t, x.event, r.Step(3, s.books()).Event, name)
+		assert.Equal(t, None, r.Step(4, s.books()).Event, name)
+	}
+}
+
+// The end of a device releases what was reserved, and not a hold that was refused.
+func TestTheEndReleasesWhatIsReserved(t *testing.T) {
+	s, o, _ := pair(t)
+	require.Len(t, o.Step(s.books()).Reserve, 1)
+	s.put(HoldKey("a", "more"), &Hold{Bytes: 4, Incarnation: s.books().Device("a").Incarnation})
+	require.Empty(t, o.Step(s.books()).Reserve, "it does not fit")
+	require.NoError(t, s.apply(&ledger.Transaction{Delete: []string{"device/a"}}))
+	step := o.Step(s.books())
+	require.Len(t, step.Release, 1)
+	assert.Equal(t, "t", step.Release[0].Ticket)
+}
+
+// A device with an owner is not announced by others.
+func TestAnOwnedDeviceIsNotAnnounced(t *testing.T) {
+	s, _, _ := pair(t)
+	assert.Nil(t, s.books().Announce(Device{Name: "a", OfferBytes: 99, Host: "other"}))
+	announced := s.books().Announce(Device{Name: "b", OfferBytes: 9})
+	require.NoError(t, s.apply(announced))
+	assert.Nil(t, s.books().Announce(Device{Name: "b", OfferBytes: 9}), "the books have it")
+	require.NoError(t, s.apply(s.books().Announce(Device{Name: "b", OfferBytes: 8})))
+	assert.Equal(t, int64(8), s.books().Device("b").OfferBytes)
+	assert.Equal(t, int64(8), s.books().Device("a").OfferBytes)
+}

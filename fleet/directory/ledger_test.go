@@ -72,10 +72,45 @@ func TestOldFilesAreDeleted(t *testing.T) {
 	}
 	all, err := l.revisions()
 	require.NoError(t, err)
-	assert.LessOrEqual(t, len(all), keptRevisions)
+	assert.Len(t, all, keptRevisions)
 	temporary, err := filepath.Glob(filepath.Join(l.path, temporaryPrefix+"*"))
 	require.NoError(t, err)
 	assert.Empty(t, temporary)
+}
+
+// The end of a lease and the next transaction are one revision.
+func TestTheEndOfALeaseIsNoRevision(t *testing.T) {
+	l := open(t, t.TempDir())
+	e := newLease(t, l)
+	before, err := l.Commit(t.Context(), put("k", "1", e.ID()))
+	require.NoError(t, err)
+	require.NoError(t, e.Close())
+	after, err := l.Commit(t.Context(), put("l", "2", 0))
+	require.NoError(t, err)
+	assert.Equal(t, before+1, after)
+	s, err := l.Read(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, after, s.Revision)
+	require.Len(t, s.Pairs, 1)
+	assert.Equal(t, "l", s.Pairs[0].Key)
+}
+
+// A lease whose file cannot be read counts as living.
+func TestALeaseThatCannotBeReadLives(t *testing.T) {
+	l := open(t, t.TempDir())
+	e := newLease(t, l)
+	_, err := l.Commit(t.Context(), put("k", "1", e.ID()))
+	require.NoError(t, err)
+	name := l.leaseFile(e.ID())
+	require.NoError(t, os.Remove(name))
+	require.NoError(t, os.Symlink(name, name)) // leads to itself
+	s, err := l.Read(t.Context())
+	require.NoError(t, err)
+	assert.Len(t, s.Pairs, 1)
+	require.NoError(t, os.Remove(name))
+	s, err = l.Read(t.Context())
+	require.NoError(t, err)
+	assert.Empty(t, s.Pairs)
 }
 
 // A books file that is cut at any byte loses nothing: its copy serves. Where both are cut, a living lease makes it an error, and without
