@@ -96,6 +96,11 @@ func TestFaults(t *testing.T) {
 			cp.async.wait_group 1;
 			ld.shared.u32 %r4, [%r3];
 			ret;`, interp.AsyncInFlight, 3, 0, 0},
+		"a misaligned source of a copy that nobody waits for": {`add.u64 %d2, %d2, 2;
+			cp.async.ca.shared.global [%r3], [%d2], 4;
+			ret;`, interp.Misaligned, 1, -1, 0},
+		"a copy past shared memory that nobody waits for": {`cp.async.ca.shared.global [%r3+772], [%d2], 4;
+			ret;`, interp.OutOfBounds, 0, -1, 63},
 		"a missing barrier behind the wait": {`cp.async.ca.shared.global [%r3], [%d2], 4;
 			cp.async.wait_all;
 			xor.b32 %r4, %r2, 4; mov.u32 %r5, tile; add.u32 %r5, %r5, %r4;

@@ -2,6 +2,7 @@ package interp_test
 
 import (
 	"encoding/binary"
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -63,6 +64,34 @@ func TestThreadsMeetByTheirOwnMasks(t *testing.T) {
 				assert.Equal(t, uint32(n&3), word, "thread %d", n) //nolint:gosec // small
 			}
 		})
+	}
+}
+
+// Votes of all, some and no threads, of the whole warp and of four of it.
+func TestVotes(t *testing.T) {
+	t.Parallel()
+	for limit, want := range map[uint32][2]uint32{ // ballot; all, any, uni
+		32: {0xffffffff, 0b111}, 3: {0x7, 0b010}, 0: {0, 0b100},
+	} {
+		for _, mask := range []uint32{0xffffffff, 0x1e} {
+			part, flags := want[0]&mask, want[1]
+			words := runWarp(t, fmt.Sprintf(`setp.lt.u32 %%p1, %%r1, %d;
+				mov.u32 %%r7, 0;
+				mov.u32 %%r4, %#x; shr.u32 %%r5, %%r4, %%r1; and.b32 %%r5, %%r5, 1; setp.eq.u32 %%p3, %%r5, 0;
+				@%%p3 bra end;
+				vote.sync.all.pred %%p2, %%p1, %%r4; selp.u32 %%r6, 1, 0, %%p2; or.b32 %%r7, %%r7, %%r6;
+				vote.sync.any.pred %%p2, %%p1, %%r4; selp.u32 %%r6, 2, 0, %%p2; or.b32 %%r7, %%r7, %%r6;
+				vote.sync.uni.pred %%p2, %%p1, %%r4; selp.u32 %%r6, 4, 0, %%p2; or.b32 %%r7, %%r7, %%r6;
+				vote.sync.ballot.b32 %%r6, %%p1, %%r4; shl.b32 %%r6, %%r6, 3; or.b32 %%r7, %%r7, %%r6;
+				end: st.global.u32 [%%d2], %%r7; ret;`, limit, mask))
+			for n, word := range words {
+				if mask>>n&1 != 0 {
+					assert.Equal(t, part<<3|flags, word, "thread %d of %#x, below %d", n, mask, limit)
+				} else {
+					assert.Zero(t, word)
+				}
+			}
+		}
 	}
 }
 

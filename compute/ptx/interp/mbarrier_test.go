@@ -125,6 +125,49 @@ $WAIT:
 	assert.Equal(t, []byte{252, 253, 254, 255}, out[:4])
 }
 
+// A copy of no bytes reads nothing, wherever its source is, and clears its destination.
+func TestACopyOfNoBytes(t *testing.T) {
+	out, err := atMbarriers(t, "64", `mov.u64 %rd4, 0;
+	mov.u32 %r4, 0;
+	cp.async.ca.shared.global [%r2], [%rd4], 4, %r4;
+	cp.async.wait_all;
+	ld.shared.u32 %r4, [%r2];
+	st.global.u32 [%rd2], %r4;`)
+	require.NoError(t, err)
+	assert.Equal(t, make([]byte, 256), out)
+}
+
+// Threads that drop out arrive in their phase, and later phases do not wait for them.
+func TestThreadsDropOut(t *testing.T) {
+	out, err := atMbarriers(t, "64", `setp.lt.u32 %p3, %r0, 24;
+	st.shared.u32 [%r2], %r0;
+	@%p3 mbarrier.arrive_drop.shared.b64 %rd4, [bar];
+	@!%p3 mbarrier.arrive.shared.b64 %rd4, [bar];
+$FIRST:
+	mbarrier.try_wait.parity.shared.b64 %p2, [bar], 0;
+	@!%p2 bra $FIRST;
+	@%p3 bra $SECOND;
+	mbarrier.arrive.shared.b64 %rd4, [bar];
+$SECOND:
+	mbarrier.try_wait.parity.shared.b64 %p2, [bar], 1;
+	@!%p2 bra $SECOND;
+	ld.shared.u32 %r4, [%r3];
+	st.global.u32 [%rd2], %r4;`)
+	require.NoError(t, err)
+	assert.Equal(t, reversed(0), out)
+}
+
+// As many bytes as an mbarrier counts may be expected, and may have come before; one more is a mistake.
+func TestBytesOfAnMbarrier(t *testing.T) {
+	for _, statement := range []string{"mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [bar], ", "mbarrier.complete_tx.relaxed.cta.shared::cta.b64 [bar], "} {
+		_, err := atMbarriers(t, "64", "@!%p1 "+statement+"1048575;")
+		require.NoError(t, err, statement)
+		_, err = atMbarriers(t, "64", "@!%p1 "+statement+"1048576;")
+		require.ErrorIs(t, err, interp.DivergentBarrier, statement)
+		require.ErrorContains(t, err, "more than 1048575 bytes are on their way")
+	}
+}
+
 // Mistakes at mbarriers are faults: data that nobody waited for, arrivals that are too many, phases that nothing ends.
 func TestMbarrierFaults(t *testing.T) {
 	for name, c := range map[string]struct {
