@@ -201,6 +201,13 @@ func TestRangesOfEveryOperand(t *testing.T) {
 		}
 	}
 	assert.Equal(t, (11+7)*len(wrong), tried)
+	for name, p := range map[string]attention.Problem{"QueryOffsets": offsets, "KeyOffsets": offsets, "KeyLengths": pages, "Table": pages} {
+		b := r.sequences(p)
+		ranges(b)[name].Bytes -= 4
+		var refused *attention.ProblemError
+		require.ErrorAs(t, r.a.Forward(r.c, b.Problem, b.Operands), &refused, "%s: one number less", name)
+		require.Equal(t, name, refused.Field)
+	}
 	assert.NoError(t, r.c.Synchronize(t.Context()))
 }
 
@@ -217,6 +224,11 @@ func TestPrepare(t *testing.T) {
 	require.NoError(t, r.a.Prepare(split, true))
 	b.run(r)
 	b.check(r)
+	whole := r.read(b.o)
+	require.NoError(t, r.c.CopyInAt(b.o.At.Buffer, 0, b.o.host))
+	b.LSE = attention.Matrix{}
+	require.NoError(t, r.a.Forward(r.c, b.Problem, b.Operands))
+	assert.Equal(t, whole, r.read(b.o), "parts are added up without log-sum-exps, too")
 	_, err = r.a.Needs(false, attention.Problem{})
 	require.Error(t, err)
 	assert.NoError(t, r.c.Synchronize(t.Context()))

@@ -403,6 +403,9 @@ func TestBoundsOfProblems(t *testing.T) {
 	p.Queries = 16 * 7
 	_, err = p.Check()
 	require.ErrorContains(t, err, "less work than a grid has blocks")
+	p.Queries, p.Keys = 1, 16*7
+	_, err = p.Check()
+	require.ErrorContains(t, err, "less work than a grid has blocks")
 }
 
 // Operands may touch each other, and not share a byte with one that is written.
