@@ -104,7 +104,7 @@ func (s *Stream) close() error {
 	h := &s.cuda
 	closeErr := s.inTurn(context.Background(), s.turn.endService)
 	h.line.Shut()
-	h.awaitCalls(s.host) // the last: no call begins from here on
+	h.awaitCalls(s.host) // the synchronization below does not wait for calls that come later
 	syncErr := h.await()
 	finished := syncErr == nil || h.gate.finished()
 	if !finished {
@@ -118,6 +118,7 @@ func (s *Stream) close() error {
 		trimErr = s.inTurnReturning(context.Background(), s.turn.finished)
 	}
 	s.pool.Leave(s.id, finished)
+	h.awaitCalls(s.host) // a call on a destroyed stream is undefined
 	stranded := errors.Is(syncErr, ErrStranded)
 	if stranded {
 		s.peers.stranded.Store(true)
