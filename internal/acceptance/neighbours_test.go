@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-vram/vram"
+	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/fault"
 	"github.com/go-vram/vram/cudadrv/sim"
 )
@@ -81,6 +82,58 @@ func TestANeighbourKeepsWhatLives(t *testing.T) {
 	assert.Zero(t, d.Stats().NeighbourBytes)
 	freeAll(t, live)
 	freeAll(t, must(t, s, 2*gib))
+}
+
+// What a neighbour released counts, also if it was too little and the request was refused.
+func TestTooLittleOfANeighbourCounts(t *testing.T) {
+	h := openHouse(t, vram.Config{}, sim.Config{TotalBytes: 4 * gib})
+	d := h.neighbour(vram.Config{})
+	own := h.stream()
+	live := must(t, own, 2*gib)
+	freeAll(t, must(t, own, gib))
+	before := h.Stats().ReservedBytes
+	_, err := must2(t)(d.NewStream()).Alloc(3 * gib)
+	require.ErrorIs(t, err, vram.ErrOutOfMemory)
+	released := before - h.Stats().ReservedBytes
+	assert.GreaterOrEqual(t, released, gib)
+	assert.Equal(t, released, d.Stats().NeighbourBytes)
+	freeAll(t, live)
+}
+
+// nameless is a driver that cannot tell which GPU a device is on.
+type nameless struct{ cudadrv.Driver }
+
+func (d nameless) Open(ordinal int) (cudadrv.Device, error) {
+	dev, err := d.Driver.Open(ordinal)
+	return namelessDevice{dev}, err
+}
+
+type namelessDevice struct{ cudadrv.Device }
+
+func (d namelessDevice) Info() cudadrv.Info {
+	info := d.Device.Info()
+	info.UUID = cudadrv.UUID{}
+	return info
+}
+
+// Devices whose driver names no GPU may be on any: they have no neighbours.
+func TestDevicesOfNoNameAreNoNeighbours(t *testing.T) {
+	h := openHouse(t, vram.Config{}, sim.Config{TotalBytes: 4 * gib})
+	var streams []*vram.Stream
+	var devices []*vram.Device
+	for range 2 {
+		d, err := vram.Open(vram.Config{Driver: nameless{h.faults}})
+		require.NoError(t, err)
+		t.Cleanup(func() { assert.NoError(t, d.Close()) })
+		devices = append(devices, d)
+		streams = append(streams, must2(t)(d.NewStream()))
+	}
+	freeAll(t, must(t, streams[0], 3*gib))
+	held := devices[0].Stats().ReservedBytes
+	_, err := streams[1].Alloc(3 * gib)
+	require.ErrorIs(t, err, vram.ErrOutOfMemory)
+	assert.Equal(t, held, devices[0].Stats().ReservedBytes)
+	assert.Zero(t, devices[1].Stats().NeighbourBytes)
 }
 
 // A limit is the device's own: where it refuses, no other device is asked. Nor is one on another

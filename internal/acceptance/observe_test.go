@@ -1,6 +1,7 @@
 package acceptance_test
 
 import (
+	"errors"
 	"sync/atomic"
 	"testing"
 
@@ -52,7 +53,8 @@ func TestObserveWhileInUse(t *testing.T) {
 		assert.GreaterOrEqual(t, changeBytes.Load(), int64(98<<20))
 		_, err = s.Alloc(200 << 20)
 		require.ErrorIs(t, err, vram.ErrOutOfMemory)
-		inOther, err := h.stream().AllocFor(t.Context(), vram.Request{Bytes: 100, Tag: "other"})
+		other := h.stream()
+		inOther, err := other.AllocFor(t.Context(), vram.Request{Bytes: 100, Tag: "other"})
 		require.NoError(t, err)
 		stop()
 		stop()
@@ -64,6 +66,15 @@ func TestObserveWhileInUse(t *testing.T) {
 		assert.Equal(t, []string{"freed early", "freed ", "allocated late", "denied", "allocated other"}, told)
 		if configured {
 			assert.Equal(t, []string{"early", "", "late", "other", "last"}, first)
+		}
+		for _, of := range []*vram.Stream{s, other} {
+			b, err := of.Alloc(100)
+			require.NoError(t, err)
+			require.NoError(t, b.Free())
+			err = b.Free()
+			require.ErrorIs(t, err, vram.ErrDoubleFree)
+			_, sampled := errors.AsType[*vram.FreeError](err)
+			assert.Equal(t, configured, sampled, "the places of a buffer that was allocated after the stop")
 		}
 	}
 	var none *vram.Device

@@ -144,6 +144,36 @@ func TestPlacementsSeeTheWholeGPU(t *testing.T) {
 	})
 }
 
+// The driver's report and the device's books are of different moments: memory that the device took in between was free in the
+// report, and what it gave back since is still its own there.
+func TestARoomIsOfOneMoment(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, machine, faults := openSet(t, 1, vram.Config{})
+		machine.Device(0).SetCapacity(16 * gib)
+		d := s.Devices()[0]
+		stream, err := d.NewStream()
+		require.NoError(t, err)
+		var live []vram.Buffer
+		for used := int64(0); used <= 12*gib; used += 4 * gib {
+			place(t, s, 16*gib-used).Done()
+			_, err := s.Place(16*gib - used + 1)
+			var full *vram.PlaceError
+			require.ErrorAs(t, err, &full)
+			assert.Equal(t, vram.PlaceError{RequestedBytes: 16*gib - used + 1, RoomBytes: 16*gib - used}, *full)
+			live = append(live, must(t, stream, 4*gib))
+		}
+		freeAll(t, live...)
+		require.NoError(t, stream.Trim(t.Context()))
+		_, err = d.Trim(t.Context(), 0)
+		require.NoError(t, err)
+		place(t, s, 16*gib).Done()
+		_, err = s.Place(16*gib + 1)
+		require.ErrorIs(t, err, vram.ErrOutOfMemory)
+		assert.Equal(t, uint64(1), faults.Calls("cuMemGetInfo"), "one report serves all")
+		require.NoError(t, s.Close())
+	})
+}
+
 // withoutDevices is a driver of a machine without a GPU.
 type withoutDevices struct{ cudadrv.Driver }
 
