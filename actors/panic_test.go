@@ -195,6 +195,41 @@ func TestAPanicInTheAuditQuarantines(t *testing.T) {
 	requireQuarantined(t, r, p, errBooks)
 }
 
+// A panic in the last turn, after the actor stopped, is reported and changes nothing: the cause of the stop stays, and there is no
+// audit.
+func TestAPanicAfterTheEndChangesNothing(t *testing.T) {
+	for name, detaches := range map[string]bool{"in Detach": true, "in an effect": false} {
+		var panics recovered.Log
+		p := &probe{}
+		r, err := Spawn(&logged{}, &panics, "probe", p) // all turns of it are over when a call returns
+		require.NoError(t, err)
+		last := true
+		p.onDetach = func() Effects {
+			if p.stoppedCount.Load() == 0 || !last {
+				return nil
+			}
+			last = false
+			switch {
+			case detaches:
+				panic(recovered.Planted("detach"))
+			default:
+				return effect(func() { panic(recovered.Planted("effect")) })
+			}
+		}
+		r.Stop(errClosed)
+		<-r.Done()
+		for _, post := range []func(Message){r.Call, r.Tell} {
+			late := newJob(nil)
+			post(late)
+			require.Equal(t, errClosed, late.wait(), name)
+		}
+		r.box.postSystem(unsuspend{}) // a late one, which takes the turn
+		assert.Empty(t, p.panics, name)
+		assert.EqualValues(t, 1, p.stoppedCount.Load(), name)
+		assert.Equal(t, uint64(1), panics.Count(), name)
+	}
+}
+
 func TestAPanicInDetachQuarantines(t *testing.T) {
 	for name, post := range map[string]func(*Ref){
 		"call": func(r *Ref) { r.Call(newJob(nil)) },

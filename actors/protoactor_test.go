@@ -156,6 +156,44 @@ func TestSuspendedByProtoactor(t *testing.T) {
 	<-r.Done()
 }
 
+// impatient is a host that ends a test in which turns do not.
+type impatient struct {
+	logged
+
+	t     *testing.T
+	turns int
+}
+
+func (h *impatient) Reach(place string) {
+	if place == beforeLeaving {
+		h.turns++
+		require.Less(h.t, h.turns, 100, "turns that receive nothing")
+	}
+}
+
+// Messages that are queued as protoactor suspends the actor wait, and need no turn until it resumes, whether they came before the
+// suspension or after it; system messages are received.
+func TestASuspendedActorReceivesNothing(t *testing.T) {
+	h, p := &impatient{t: t}, &probe{}
+	r, err := Spawn(h, nil, "probe", p)
+	require.NoError(t, err)
+	require.True(t, r.TryEnter())
+	r.Tell(newJob(nil))
+	r.box.postSystem(&actor.SuspendMailbox{})
+	h.turns = 0
+	r.End()
+	r.Tell(newJob(nil))
+	assert.Equal(t, 1, h.turns)
+	r.box.postSystem(&actor.Watch{Watcher: actor.NewFuture(shared().ActorSystem, time.Hour).PID()})
+	assert.Equal(t, 2, h.turns)
+	assert.Zero(t, p.received)
+	assert.Equal(t, suspended, r.box.state.Load())
+	r.box.postSystem(&actor.ResumeMailbox{})
+	assert.Equal(t, 2, p.received)
+	r.Stop(nil)
+	<-r.Done()
+}
+
 // crashingTouch panics inside protoactor, after Receive.
 type crashingTouch struct{}
 
