@@ -80,6 +80,7 @@ func TestACallbackThatDoesNotReturnIsAnError(t *testing.T) {
 			require.ErrorAs(t, err, &panicked)
 			assert.Contains(t, string(panicked.Stack), "combine_test.go")
 			assert.Contains(t, err.Error(), "callback panicked")
+			assert.NotNil(t, panicked.Value, "also where the goroutine ended")
 		})
 	}
 	_, _, err := Then(Done(1), func(int) (int, error) { panic(errTest) }).Poll()

@@ -87,6 +87,19 @@ func TestEveryValueIsReleasedWhateverReleaseDoes(t *testing.T) {
 	}
 }
 
+// A race whose loser's release panics has its winner, and cancels the parts that are still pending.
+func TestARaceIsWonWhateverReleaseDoes(t *testing.T) {
+	var released []int
+	pending := new(Promise[int])
+	race := First(func(v int) { released = append(released, v); panic("foreign") }, Done(1), pending.Future(), Done(3), Done(4))
+	v, completed, err := race.Poll()
+	require.NoError(t, err)
+	assert.True(t, completed)
+	assert.Equal(t, 1, v)
+	assert.Equal(t, []int{3, 4}, released)
+	assert.False(t, pending.Pending())
+}
+
 // A panic in a callback does not hurt other callbacks and waits of the same promise.
 func TestAPanicHurtsNobodyElse(t *testing.T) {
 	var p Promise[int]

@@ -3,6 +3,7 @@ package futures
 import (
 	"context"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -186,6 +187,128 @@ func TestForeignFunctionsNeverRunOnTheCompleter(t *testing.T) {
 			assert.Equal(t, 1, count)
 		})
 	}
+}
+
+// A value that reaches a whole after it failed, or was canceled, is released once: by All after the last part was answered, by First as
+// it comes; and never on the goroutine that completes.
+func TestAValueThatComesTooLateIsReleasedOnce(t *testing.T) {
+	for name, c := range map[string]struct {
+		gather func(release func(int), fs ...Future[int]) (cancel func() bool)
+		fail   error // of the part that decides
+	}{
+		"all":   {func(release func(int), fs ...Future[int]) func() bool { return All(release, fs...).Cancel }, errTest},
+		"first": {func(release func(int), fs ...Future[int]) func() bool { return First(release, fs...).Cancel }, nil},
+	} {
+		for _, canceled := range []bool{false, true} {
+			var host ledger
+			var released []int
+			var fs []Future[int]
+			promises := [4]Promise[int]{}
+			for i := range promises {
+				promises[i].On(&host)
+				fs = append(fs, promises[i].Future())
+			}
+			var cancel func() bool
+			// A function that runs cannot be canceled any more.
+			fs[1] = Then(fs[1], func(v int) (int, error) {
+				if canceled {
+					assert.True(t, cancel())
+				} else {
+					promises[0].Complete(0, c.fail)
+				}
+				return v, nil
+			})
+			cancel = c.gather(func(v int) { released = append(released, v) }, fs...)
+			promises[1].Complete(5, nil)
+			host.due[0]() // the function
+			if !canceled {
+				assert.True(t, promises[2].Complete(6, nil), "the others are canceled on the host")
+			}
+			assert.Empty(t, released, "%s, canceled %t", name, canceled)
+			host.due = host.due[1:]
+			host.settle()
+			if canceled {
+				assert.Equal(t, []int{5}, released, name)
+			} else {
+				assert.ElementsMatch(t, []int{5, 6}, released, name)
+			}
+			for i := range promises {
+				assert.False(t, promises[i].Pending(), "%s: part %d", name, i)
+			}
+		}
+	}
+}
+
+// While a function waits for its turn on the host its source is complete: nobody is asked for anything any more, and the error of an
+// Await that is given up is the context's.
+func TestNobodyIsAskedOnceTheSourceIsComplete(t *testing.T) {
+	var host ledger
+	p := new(Promise[int])
+	p.On(&host)
+	p.OnGiveUp(func(error) error { return errTest })
+	f := Then(p.Future(), double)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := f.Await(ctx)
+	assert.Equal(t, errTest, err)
+	p.Complete(2, nil)
+	_, err = f.Await(ctx)
+	assert.Equal(t, context.Canceled, err)
+	host.settle()
+	v, err := f.Await(ctx)
+	require.NoError(t, err)
+	assert.Equal(t, 4, v)
+}
+
+// told is a host and a producer that lists what it hears of an Await.
+type told struct {
+	ledger
+
+	calls []string
+	ends  <-chan struct{} // of the context
+}
+
+func (l *told) Wait(closed ...<-chan struct{}) {
+	l.calls = append(l.calls, "wait")
+	if !slices.Contains(closed, l.ends) {
+		l.calls = append(l.calls, "the context's end is no reason to return")
+	}
+}
+
+// A producer hears that a wait begins, says why it is given up, and then hears that it ends. A host waits for the context, too.
+func TestAProducerHearsOfAnAwaitInOrder(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	l, p := &told{ends: ctx.Done()}, new(Promise[int])
+	p.On(l)
+	p.OnAwait(func(begins bool) { l.calls = append(l.calls, map[bool]string{true: "begins", false: "ends"}[begins]) })
+	p.OnGiveUp(func(ended error) error { l.calls = append(l.calls, "why"); return ended })
+	_, err := p.Future().Await(ctx)
+	require.ErrorIs(t, err, context.Canceled)
+	assert.Equal(t, []string{"begins", "wait", "why", "ends"}, l.calls)
+}
+
+// OnCancel's function finds the promise complete, with the cause of the cancellation. From the claim on no completion can win.
+func TestACanceledProducerFindsTheAnswer(t *testing.T) {
+	for cause, want := range map[error]error{nil: ErrCanceled, errTest: errTest} {
+		p := new(Promise[int])
+		heard := 0
+		p.OnCancel(func() {
+			heard++
+			v, completed, err := p.Future().Poll()
+			assert.True(t, completed)
+			assert.Zero(t, v)
+			assert.Equal(t, want, err)
+		})
+		assert.True(t, p.Pending())
+		assert.True(t, p.Cancel(cause))
+		assert.False(t, p.Cancel(cause))
+		assert.Equal(t, 1, heard)
+	}
+	p := new(Promise[int])
+	require.True(t, p.claim())
+	assert.False(t, p.Pending())
+	assert.False(t, p.Future().Completed())
 }
 
 // late is a context that ends just when the answer comes: after the last look at the answer, and before the choice.
