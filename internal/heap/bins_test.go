@@ -193,6 +193,45 @@ func TestEachLetsItsRangeGo(t *testing.T) {
 	assert.Equal(t, 100, visited)
 	assert.Equal(t, 100, b.Count())
 	assert.EqualValues(t, 63, b.Largest(links))
+
+	// The same range may come back, shorter.
+	b.Reset()
+	for i := range int32(100) {
+		b.Insert(links, i, 64+uint32(i))
+	}
+	seen := map[int32]int{}
+	b.Each(links, 64, func(i int32) bool {
+		seen[i]++
+		b.Remove(links, i)
+		b.Insert(links, i, 1+uint32(i)%63)
+		return true
+	})
+	assert.Len(t, seen, 100)
+	for i, times := range seen {
+		assert.Equal(t, 1, times, "range %d", i)
+	}
+}
+
+// A visit from the longest down passes over ranges that are too short, also in the bin of the wanted length.
+func TestEachLongestVisitsNoShorterRange(t *testing.T) {
+	t.Parallel()
+	var b Bins
+	b.Reset()
+	links := make([]Link, 300)
+	for i := range int32(300) {
+		b.Insert(links, i, 1+uint32(i))
+	}
+	for length := uint32(1); length <= 301; length++ {
+		var seen []uint32
+		b.EachLongest(links, length, func(i int32) bool { seen = append(seen, links[i].length); return true })
+		require.Len(t, seen, int(301-length))
+		for k, l := range seen {
+			require.GreaterOrEqual(t, l, length)
+			if k > 0 {
+				require.LessOrEqual(t, binOf(l), binOf(seen[k-1]), "%d after %d", l, seen[k-1])
+			}
+		}
+	}
 }
 
 // Bins that were emptied are like new ones.

@@ -372,6 +372,9 @@ func (h *Heap) checkBins() error {
 		if got := h.bins.words[at>>6]>>(at&63)&1 != 0; got != (bin.head != None) {
 			return fmt.Errorf("heap: bin %d starts at %d, its bit says %t", at, bin.head, got)
 		}
+		if bin.head == None && bin.bound != 0 {
+			return fmt.Errorf("heap: bin %d is empty, with nothing beyond %d", at, bin.bound)
+		}
 		before := None
 		for i := bin.head; i != None; before, i = i, h.links[i].next {
 			l := h.links[i]

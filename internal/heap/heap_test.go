@@ -221,6 +221,7 @@ func TestCheckSeesWhatIsWrong(t *testing.T) {
 		"range twice":      func(h *Heap, _, hole int32) { h.links[hole].next = hole },
 		"lost node":        func(h *Heap, _, _ int32) { h.newNode() },
 		"bound":            func(h *Heap, _, _ int32) { h.bins.bins[17].bound = 16 },
+		"bound of nothing": func(h *Heap, _, _ int32) { h.bins.bins[40].bound = 16 },
 		"bitmap":           func(h *Heap, _, _ int32) { h.bins.words[0] |= 2 },
 		"summary":          func(h *Heap, _, _ int32) { h.bins.summary |= 4 },
 		"free units":       func(h *Heap, _, _ int32) { h.freeUnits++ },
@@ -233,6 +234,25 @@ func TestCheckSeesWhatIsWrong(t *testing.T) {
 		damage(h, used, hole)
 		assert.Error(t, h.Check(), name)
 	}
+}
+
+// The visit of runs is in the order of their pages, whichever was granted first, and has all of their blocks.
+func TestRunsAreVisitedInOrder(t *testing.T) {
+	t.Parallel()
+	const runs = 40
+	h := New(8)
+	for i := range uint32(runs) {
+		h.Grant(i*7%runs*3, 2)
+		h.Take(3)
+	}
+	var at, units uint32
+	h.EachRun(func(block int32, s State) {
+		require.GreaterOrEqual(t, h.Offset(block), at)
+		at = h.Offset(block) + h.Units(block)
+		units += h.Units(block)
+		require.Contains(t, []State{Free, Used}, s)
+	})
+	assert.Equal(t, h.HeldUnits(), uint64(units))
 }
 
 // The last page that a heap can name can be granted and taken: every end up to there fits 32 bits.
@@ -264,28 +284,31 @@ func TestTheLastPage(t *testing.T) {
 // Blocks that come and go in any order cost no memory in the long run: each merge leaves a node for the next block.
 func TestMergesKeepNoNodes(t *testing.T) {
 	t.Parallel()
-	h := New(8)
-	h.Grant(0, 4)
-	round := func(order ...int) {
-		var blocks []int32
+	for _, count := range []int{4, 300} {
+		h := New(8)
+		h.Grant(0, uint32(count)) //nolint:gosec // a few
+		round := func(order func(i int) int) {
+			var blocks []int32
+			for range count {
+				block := h.Take(8)
+				require.NotEqual(t, None, block)
+				blocks = append(blocks, block)
+			}
+			for i := range count {
+				h.Give(blocks[order(i)])
+			}
+			require.NoError(t, h.Check())
+			require.Equal(t, 1, h.FreeRanges())
+		}
+		rising := func(i int) int { return i }
+		round(rising)
+		nodes := h.Nodes()
 		for range 4 {
-			block := h.Take(8)
-			require.NotEqual(t, None, block)
-			blocks = append(blocks, block)
+			round(rising)                                                 // with the left neighbour
+			round(func(i int) int { return count - 1 - i })               // with the right one
+			round(func(i int) int { return 2*i%count + 2*i/count })       // with both
+			round(func(i int) int { return (2*i+1)%count - 2*i/count%2 }) // likewise
 		}
-		for _, i := range order {
-			h.Give(blocks[i])
-		}
-		require.NoError(t, h.Check())
-		require.Equal(t, 1, h.FreeRanges())
+		require.Equal(t, nodes, h.Nodes())
 	}
-	round(0, 1, 2, 3)
-	nodes := len(h.nodes)
-	for range 4 {
-		round(0, 1, 2, 3) // with the left neighbour
-		round(3, 2, 1, 0) // with the right one
-		round(0, 2, 1, 3) // with both
-		round(1, 3, 0, 2)
-	}
-	require.Len(t, h.nodes, nodes)
 }

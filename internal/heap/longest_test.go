@@ -89,6 +89,33 @@ func (m *model) takeFitting(pages uint32) {
 	m.ref.fill(begin, end, foreign)
 }
 
+// A block that is long enough, and that lies so that it has fewer whole pages, stays.
+func TestTakeFittingLeavesABlockThatLiesBadly(t *testing.T) {
+	t.Parallel()
+	const pageUnits, units = 8, 32
+	for from := uint32(1); from < units-1; from++ {
+		for end := from + 1; end < units; end++ {
+			for pages := uint32(1); pages <= 4; pages++ {
+				h := New(pageUnits)
+				h.Grant(0, units/pageUnits)
+				h.Take(from)
+				block := h.Take(end - from)
+				h.Take(units - end)
+				h.Give(block)
+				first, count, ok := h.TakeFitting(pages)
+				whole := max(end/pageUnits, (from+pageUnits-1)/pageUnits) - (from+pageUnits-1)/pageUnits
+				if require.Equal(t, whole >= pages, ok, "%d pages of the units %d to %d", pages, from, end); ok {
+					require.Equal(t, (from+pageUnits-1)/pageUnits, first)
+					require.Equal(t, whole, count)
+				} else {
+					require.EqualValues(t, end-from, h.FreeUnits())
+				}
+				require.NoError(t, h.Check())
+			}
+		}
+	}
+}
+
 // takeLongest takes pages of [from, to). It checks that they are free, that ranges are in falling order of
 // their bins, and that the pages add up to as many as requested or available: with whole, only the rest of
 // the last range may exceed that.
