@@ -18,7 +18,7 @@
 //
 // # Trust
 //
-// Nothing from outside is believed: a text that cannot be read, a negative number, one above 2^62, or a file above 64 KiB is a
-// problem, which the caller logs, and sets no limit. The package is pure: it reads through the functions and the fs.FS that it is
-// given. It is safe for concurrent use.
+// Nothing from outside is believed: a text that cannot be read, a negative number, one above 2^62 in a variable, or a file above 64 KiB
+// is a problem, which the caller logs, and sets no limit. A number above 2^62 in a file counts as 2^62. The package is pure: it reads
+// through the functions and the fs.FS that it is given. It is safe for concurrent use.
 package limits

@@ -51,6 +51,8 @@ func TestLeast(t *testing.T) {
 		"MPS, two digits":                    {variables: texts{mps: "9=8G,10=9G,11=10G"}, device: Device{Ordinal: 10}, want: Limit{9 * gib, mps}},
 		"MPS, a device twice":                {variables: texts{mps: "0=8G,0=4096,0=1T"}, want: Limit{4096, mps}},
 		"MPS, spaces and lower case":         {variables: texts{mps: " 0 = 512mb , 1=1g"}, want: Limit{512 << 20, mps}},
+		"MPS, 0 is the least":                {variables: texts{mps: "0=0", hami: "1g"}, want: Limit{0, mps}},
+		"HAMi, of the device, blank":         {variables: texts{hami: "1g", hami + "_2": " "}, device: Device{Ordinal: 2}, want: Limit{gib, hami}},
 		"MPS, 0":                             {variables: texts{mps: "0=0"}, want: Limit{0, mps}},
 		"an empty variable":                  {variables: texts{mps: " ", hami: ""}},
 		"HAMi":                               {variables: texts{hami: "3000m"}, device: Device{Ordinal: 7}, want: Limit{3000 << 20, hami}},
@@ -67,6 +69,10 @@ func TestLeast(t *testing.T) {
 		"dmem, a group above is lower":       {files: in(texts{own + "dmem.max": line("77"), up + "dmem.max": line("7")}), device: Device{PCI: gpu}, want: Limit{7, "/" + up + "dmem.max"}},
 		"dmem, of the root":                  {files: in(texts{root + "dmem.max": line("5")}), device: Device{PCI: gpu}, want: Limit{5, "/" + root + "dmem.max"}},
 		"dmem, a region of drm":              {files: in(texts{own + "dmem.max": "drm/" + gpu + "/stolen 1\ndrm/" + gpu + "/vram0 77\n"}), device: Device{PCI: gpu}, want: Limit{77, "/" + own + "dmem.max"}},
+		"dmem, a file in upper case":         {files: in(texts{own + "dmem.max": strings.ToUpper("nvidia/"+gpu+"/vidmem") + " 77\n"}), device: Device{PCI: gpu}, want: Limit{77, "/" + own + "dmem.max"}},
+		"dmem, other regions of drm":         {files: in(texts{own + "dmem.max": "drm/" + gpu + "/vramx 1\ndrm/" + gpu + "/vram0/x 1\ndrm/" + gpu + "/vram12 77\n"}), device: Device{PCI: gpu}, want: Limit{77, "/" + own + "dmem.max"}},
+		"dmem, the second region is less":    {files: in(texts{own + "dmem.max": "drm/" + gpu + "/vram0 76\ndrm/" + gpu + "/vram1 75\n"}), device: Device{PCI: gpu}, want: Limit{75, "/" + own + "dmem.max"}},
+		"dmem, as long as a file may be":     {files: in(texts{own + "dmem.max": line("77") + strings.Repeat("\n", 64<<10-len(line("77")))}), device: Device{PCI: gpu}, want: Limit{77, "/" + own + "dmem.max"}},
 		"dmem, two regions":                  {files: in(texts{own + "dmem.max": "drm/" + gpu + "/vram0 76\ndrm/" + gpu + "/vram1 max\ndrm/" + gpu + "/vram2 77\n"}), device: Device{PCI: gpu}, want: Limit{76, "/" + own + "dmem.max"}},
 		"dmem, the capacity":                 {files: in(texts{own + "dmem.max": line("max"), root + "dmem.capacity": line("66")}), device: Device{PCI: gpu}, want: Limit{66, "/" + root + "dmem.capacity"}},
 		"dmem, a limit below the capacity":   {files: in(texts{own + "dmem.max": line("77"), root + "dmem.capacity": line("88")}), device: Device{PCI: gpu}, want: Limit{77, "/" + own + "dmem.max"}},
@@ -74,6 +80,7 @@ func TestLeast(t *testing.T) {
 		"dmem, a capacity of another device": {files: in(texts{root + "dmem.capacity": line("66")}), device: Device{PCI: "0000:3c:00.0"}},
 		"no group is known":                  {files: texts{root + "dmem.max": line("5")}, device: Device{PCI: gpu}, want: Limit{5, "/" + root + "dmem.max"}},
 		"groups of version 1 alone":          {files: texts{"proc/self/cgroup": "4:memory:/x\n", root + "dmem.max": line("5")}, device: Device{PCI: gpu}, want: Limit{5, "/" + root + "dmem.max"}},
+		"groups of both versions":            {files: texts{"proc/self/cgroup": "4:memory:/x\n1:name=systemd:/\n0::/a/b\n", own + "dmem.max": line("5")}, device: Device{PCI: gpu}, want: Limit{5, "/" + own + "dmem.max"}},
 		"a group that climbs":                {files: texts{"proc/self/cgroup": "0::/../../etc\n", "sys/fs/cgroup/etc/dmem.max": line("5")}, device: Device{PCI: gpu}, want: Limit{5, "/sys/fs/cgroup/etc/dmem.max"}},
 		"memory of the host":                 {files: in(texts{up + "memory.max": "123\n"}), device: Device{PCI: gpu, HostMemory: true}, want: Limit{123, "/" + up + "memory.max"}},
 		"memory of the host, max":            {files: in(texts{up + "memory.max": "max\n"}), device: Device{HostMemory: true}},
@@ -97,6 +104,7 @@ func TestProblems(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
 		"8G", "0", "=8G", "0=", "x=8G", "-1=8G", "0=-8G", "0=8X", "0=8GG", "0=G", "0=1.5G", "0=8G,", "0=9223372036854775808", "0=4294967297G", "0=1G;1=2G",
+		"0=2G,1=x", "1=x,0=2G",
 		"2147483648=1G",
 	} {
 		least, problems := of(map[string]string{mps: text, hami: "1g"}, nil).Least(Device{})
