@@ -17,6 +17,7 @@ import (
 	"github.com/go-vram/vram/cuda/gemm"
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/fault"
+	"github.com/go-vram/vram/cudadrv/sim"
 	"github.com/go-vram/vram/internal/kept"
 	"github.com/go-vram/vram/internal/launchlog"
 )
@@ -37,6 +38,9 @@ var launched = []gemm.Problem{
 	{M: 2, N: 2, K: 1, Batch: 65535},
 	{M: 2, N: 2, K: 1, Batch: 65536},
 	{M: 0, N: 2, K: 1},
+	{M: 4096, N: 4096, K: 4096, TransposeA: true, Precision: gemm.TF32},
+	{M: 4096, N: 3072, K: 4096, TransposeA: true, Precision: gemm.TF32},
+	{M: 2048, N: 2048, K: 2048, In: gemm.BFloat16, Out: gemm.BFloat16},
 }
 
 // zeros are the operands of a product, without numbers.
@@ -80,6 +84,8 @@ func TestLaunches(t *testing.T) {
 			require.NoError(t, m.Close())
 		}
 	}
+	counts := driver.(*sim.Driver).Device(0).Counts() //nolint:forcetypeassert // New's
+	assert.Equal(t, counts["cuModuleLoadData"], counts["cuModuleUnload"], "modules end with their multiplier")
 	kept.Text(t, flag.Lookup("update").Value.String() == "true", file, text.String())
 }
 

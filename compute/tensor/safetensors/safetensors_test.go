@@ -3,14 +3,18 @@ package safetensors_test
 import (
 	"bytes"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -86,6 +90,32 @@ func TestFilesAreReadAsWritten(t *testing.T) {
 		}
 		require.NoError(t, f.Close())
 	}
+}
+
+// A type's name says how many bits it has, and is read as that type; the size of a tensor is that of its elements, and other names are refused.
+func TestTypes(t *testing.T) {
+	digits := regexp.MustCompile(`^[A-Z]+(\d+)`)
+	for kind := safetensors.Bool; kind.Valid(); kind++ {
+		want := int64(1)
+		if found := digits.FindStringSubmatch(kind.String()); found != nil {
+			bits, err := strconv.ParseInt(found[1], 10, 64)
+			require.NoError(t, err)
+			want = bits / 8
+		}
+		assert.Equal(t, want, kind.Size(), kind)
+		name, err := kind.MarshalText()
+		require.NoError(t, err)
+		var read safetensors.Type
+		require.NoError(t, read.UnmarshalText(name))
+		assert.Equal(t, kind, read)
+		var refused *safetensors.FormatError
+		require.ErrorAs(t, read.UnmarshalText(append(name, '_')), &refused)
+	}
+	var syntax *json.SyntaxError
+	_, err := open(append(binary.LittleEndian.AppendUint64(nil, 8), "{\"a\": x}"...))
+	require.ErrorAs(t, err, &syntax, "the decoder's error is told")
+	_, err = safetensors.OpenFile(filepath.Join(t.TempDir(), "none"))
+	require.ErrorIs(t, err, fs.ErrNotExist)
 }
 
 // A file of the format's own library, byte by byte.
