@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -159,12 +160,13 @@ func newBookkeeping(t *testing.T) *bookkeeping {
 		require.NoError(t, err)
 	}
 	b.watched = &watchedDecoder{heldDecoder: b.held, callers: map[*model.Sequence]*call{}}
-	b.held.gate = make(chan struct{})
+	gate, open := b.closed()
+	b.held.gate = gate
 	broken := b.engine.broken
 	b.engine.close()
 	b.engine, b.sleeper = newEngine(b.watched, broken), newSleeper(b.watched, b.idle, broken)
 	t.Cleanup(func() { // also of a test that fails
-		close(b.held.gate)
+		open()
 		for _, c := range b.calls {
 			c.leave()
 		}
@@ -173,6 +175,14 @@ func newBookkeeping(t *testing.T) *bookkeeping {
 	b.base = b.device.Stats().LiveBytes
 	b.left = time.Now().Add(time.Hour) // the time without a request begins with the end of the first one
 	return b
+}
+
+// closed returns a gate that opens when the test says so, and at its end.
+func (b *bookkeeping) closed() (gate chan struct{}, open func()) {
+	gate = make(chan struct{})
+	open = sync.OnceFunc(func() { close(gate) })
+	b.t.Cleanup(open)
+	return gate, open
 }
 
 func (b *bookkeeping) note(format string, args ...any) {
@@ -454,7 +464,8 @@ func TestBooksOfAWake(t *testing.T) {
 		b.check()
 		b.advance(b.idle + time.Second)
 		require.True(t, b.sleeper.asleep.Load())
-		b.watched.wakeGate = make(chan struct{})
+		gate, open := b.closed()
+		b.watched.wakeGate = gate
 		wakes := b.start("gold", 2, 5, time.Second, false) // has the turn
 		b.check()
 		late := b.start("gold", 2, 5, 2*time.Second, true)
@@ -470,7 +481,7 @@ func TestBooksOfAWake(t *testing.T) {
 		assert.Equal(t, "timeout", late.answer.problem.Code)
 		assert.False(t, stays.done)
 		assert.Zero(t, b.report().Requests.Waiting)
-		close(b.watched.wakeGate)
+		open()
 		b.check()
 		assert.False(t, b.sleeper.asleep.Load())
 		assert.False(t, stays.had.IsZero())
@@ -498,7 +509,8 @@ func TestBooksOfAWake(t *testing.T) {
 func TestBooksOfASleep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBookkeeping(t)
-		b.watched.sleepGate = make(chan struct{})
+		gate, open := b.closed()
+		b.watched.sleepGate = gate
 		b.start("gold", 1, 1, time.Hour, false)
 		b.check()
 		time.Sleep(b.idle + time.Second)
@@ -508,7 +520,7 @@ func TestBooksOfASleep(t *testing.T) {
 		synctest.Wait()
 		assert.Equal(t, "timeout", late.answer.problem.Code)
 		assert.False(t, comes.done || comes.wanted)
-		close(b.watched.sleepGate)
+		open()
 		b.check()
 		assert.False(t, comes.had.IsZero())
 		b.drain()
@@ -527,7 +539,8 @@ func TestBooksOfASleep(t *testing.T) {
 func TestBooksOfAQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBookkeeping(t)
-		b.watched.prefillGate = make(chan struct{})
+		gate, open := b.closed()
+		b.watched.prefillGate = gate
 		first := b.start("gold", 2, 5, time.Second, true)
 		b.check()
 		late := b.start("gold", 2, 5, time.Second, true)
@@ -540,7 +553,7 @@ func TestBooksOfAQueue(t *testing.T) {
 		b.advance(2 * time.Second)
 		assert.True(t, late.done)
 		assert.False(t, first.done, "its prefill began before")
-		close(b.watched.prefillGate)
+		open()
 		b.check()
 		assert.Equal(t, endedDeadline, first.answer.Reason)
 		assert.Len(t, first.answer.Tokens, 1)
