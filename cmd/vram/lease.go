@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/go-vram/vram"
+	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/fleet"
 	"github.com/go-vram/vram/fleet/core"
 )
@@ -129,7 +130,13 @@ func (c *leaseCmd) announce(p *program, l fleet.Ledger) (name string, err error)
 	if err != nil {
 		return "", err
 	}
-	driver := newDriver()
+	return c.announceMissing(p.ctx, l, newDriver(), known, host, named)
+}
+
+// announceMissing makes the GPUs of a driver known that are not.
+func (c *leaseCmd) announceMissing(ctx context.Context, l fleet.Ledger, driver cudadrv.Driver, known map[string]bool, host string,
+	named func(ordinal int) string,
+) (name string, err error) {
 	count, err := driver.DeviceCount()
 	if err != nil {
 		return "", err
@@ -149,7 +156,7 @@ func (c *leaseCmd) announce(p *program, l fleet.Ledger) (name string, err error)
 		if err := gpu.Close(); err != nil {
 			return "", err
 		}
-		err = fleet.Plain(p.ctx, l, core.Device{Name: named(ordinal), Host: host, Ordinal: ordinal, OfferBytes: info.TotalBytes, PageBytes: leasePage})
+		err = fleet.Plain(ctx, l, core.Device{Name: named(ordinal), Host: host, Ordinal: ordinal, OfferBytes: info.TotalBytes, PageBytes: leasePage})
 		if err != nil {
 			return "", err
 		}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -15,8 +16,11 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/go-vram/vram/cudadrv/fault"
+	"github.com/go-vram/vram/cudadrv/sim"
 	"github.com/go-vram/vram/fleet"
 	"github.com/go-vram/vram/fleet/core"
+	"github.com/go-vram/vram/fleet/directory"
 )
 
 // leasing starts the program with a lease on the simulated device, and returns its output and the writer of its input.
@@ -150,6 +154,45 @@ func TestLeasePassesSignalsOn(t *testing.T) {
 	_ = in.Close()
 }
 
+// Only GPUs that the ledger does not have are opened: of all or of the named one.
+func TestOnlyMissingGPUsAreOpened(t *testing.T) {
+	for _, x := range []struct {
+		device int
+		known  map[string]bool
+		opened uint64
+		name   string
+		names  []string
+	}{
+		{-1, map[string]bool{"gpu-1": true}, 2, "", []string{"gpu-0", "gpu-2"}},
+		{-1, map[string]bool{"gpu-0": true, "gpu-1": true, "gpu-2": true}, 0, "", nil},
+		{2, map[string]bool{"gpu-1": true}, 1, "gpu-2", []string{"gpu-2"}},
+	} {
+		l, err := directory.Open(t.TempDir())
+		require.NoError(t, err)
+		opened := uint64(0)
+		driver := fault.Wrap(sim.New(sim.Config{Devices: 3}))
+		driver.SetBefore(func(function string) {
+			if function == "cuDevicePrimaryCtxRetain" {
+				opened++
+			}
+		})
+		name, err := (&leaseCmd{Device: x.device}).announceMissing(t.Context(), l, driver, x.known, "host", func(ordinal int) string { return "gpu-" + strconv.Itoa(ordinal) })
+		require.NoError(t, err)
+		assert.Equal(t, x.name, name)
+		assert.Equal(t, x.opened, opened)
+		s, err := fleet.Look(t.Context(), l)
+		require.NoError(t, err)
+		var names []string
+		for _, d := range s.Devices {
+			names = append(names, d.Name)
+			assert.Positive(t, d.OfferBytes)
+			assert.Equal(t, "gpu-"+strconv.Itoa(d.Ordinal), d.Name)
+		}
+		assert.Equal(t, x.names, names)
+		require.NoError(t, l.Close())
+	}
+}
+
 // The GPU of a lease is named as the caller's list has it.
 func TestLeaseVariables(t *testing.T) {
 	part := fleet.Part{Ordinal: 1, Bytes: 3 << 20}
@@ -178,6 +221,25 @@ func TestFleetIsPrinted(t *testing.T) {
 	for _, want := range []string{"1m0s", "a-0, b", "memory of one", "its turn after two", "devices that are large enough", "its process", "waiting, in the order of service: 4 gangs"} {
 		assert.Contains(t, text, want)
 	}
+}
+
+// Where one profile cannot be written, the files of the others are closed.
+func TestProfilesThatCannotBeWritten(t *testing.T) {
+	folder := t.TempDir()
+	good, wrong := filepath.Join(folder, "good"), filepath.Join(folder, "none", "wrong")
+	for _, paths := range [][3]string{{wrong, good, good}, {good, good, wrong}, {good, wrong, good}} {
+		_, err := startProfiles(paths[0], paths[1], paths[2])
+		require.ErrorIs(t, err, os.ErrNotExist)
+		open, err := os.ReadDir("/proc/self/fd")
+		require.NoError(t, err)
+		for _, f := range open {
+			to, _ := os.Readlink("/proc/self/fd/" + f.Name())
+			assert.NotEqual(t, good, to, "%v", paths)
+		}
+	}
+	p, err := startProfiles(good, "", "")
+	require.NoError(t, err, "sampling has not begun")
+	require.NoError(t, p.stop())
 }
 
 // Without the flag and the variable the ledger is a folder of the user.

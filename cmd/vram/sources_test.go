@@ -19,6 +19,7 @@ import (
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/fault"
 	"github.com/go-vram/vram/cudadrv/sim"
+	"github.com/go-vram/vram/internal/trace"
 	"github.com/go-vram/vram/lab/simulation"
 	"github.com/go-vram/vram/monitor/page"
 )
@@ -50,6 +51,41 @@ func TestWaitLooksUntilThereIsEnough(t *testing.T) {
 			assert.Equal(t, want, free)
 			assert.Equal(t, []int64{0}, begun, "told once")
 			assert.Empty(t, machine.Device(0).Objects())
+		})
+	}
+}
+
+// A load catches up a lag of up to a second; after a longer one it continues from then at the recorded intervals.
+func TestALoadThatLags(t *testing.T) {
+	tr := &trace.Trace{}
+	for n := range 13 { // one in a second
+		tr.Events = append(tr.Events, trace.Event{Op: trace.Alloc, ID: uint32(n), Bytes: 1 << 20}) //nolint:gosec // few
+		tr.Micros = append(tr.Micros, int64(n)*1e6)
+	}
+	for lag, want := range map[time.Duration]time.Duration{0: 12, 10 * time.Second: 10 + 11, 1900 * time.Millisecond: 12, 2100 * time.Millisecond: 13} {
+		if want *= time.Second; lag == 2100*time.Millisecond {
+			want += 100 * time.Millisecond // 1.1 s too late
+		}
+		synctest.Test(t, func(t *testing.T) {
+			faults := fault.Wrap(sim.New(sim.Config{}))
+			dev, err := vram.Open(vram.Config{Driver: faults})
+			require.NoError(t, err)
+			s, err := dev.NewStream()
+			require.NoError(t, err)
+			late := lag
+			faults.SetBefore(func(string) {
+				time.Sleep(late) // the first call
+				late = 0
+			})
+			live := map[uint32]vram.Buffer{}
+			begun := time.Now()
+			require.NoError(t, playRound(t.Context(), tr, 1, []*vram.Stream{s}, live))
+			assert.InDelta(t, want.Seconds(), time.Since(begun).Seconds(), 0.05, "%v", lag)
+			assert.Len(t, live, 13)
+			for _, b := range live {
+				require.NoError(t, b.Free())
+			}
+			require.NoError(t, dev.Close())
 		})
 	}
 }
