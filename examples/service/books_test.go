@@ -29,6 +29,7 @@ type bookkeeping struct {
 	limits  map[string]int64
 	calls   []*call
 	base    int64 // live bytes without requests
+	failed  bool  // the device, outside of requests
 	idle    time.Duration
 	left    time.Time // when the last request ended
 	sleeps  uint64
@@ -48,6 +49,7 @@ type call struct {
 	wanted   bool  // it asked for memory
 	bytes    int64
 	had      time.Time // since when it has memory; zero: it never had
+	made     int       // tokens
 	ended    time.Time
 	done     bool
 	answer   answer
@@ -60,8 +62,8 @@ type watchedDecoder struct {
 	*heldDecoder
 
 	callers                          map[*model.Sequence]*call
-	prefillErr, stepErr, sleepErr    error         // of the next one
-	wakeErr                          error         // of the next one
+	prefillErr, stepErr, sleepErr    error // of the next one
+	allocErr, wakeErr                error
 	prefillGate, sleepGate, wakeGate chan struct{} // one begins when it can receive; nil: at once
 }
 
@@ -69,6 +71,9 @@ type watchedDecoder struct {
 func (w *watchedDecoder) NewSequence(ctx context.Context, tokens int, draw model.Draw, tenant *vram.Tenant) (*model.Sequence, error) {
 	c, _ := ctx.Value(callKey{}).(*call)
 	c.wanted = true
+	if err := w.fails(&w.allocErr); err != nil {
+		return nil, err
+	}
 	s, err := w.heldDecoder.NewSequence(ctx, tokens, draw, tenant)
 	if err == nil {
 		c.had, c.bytes = time.Now(), s.Bytes()
@@ -87,7 +92,18 @@ func (w *watchedDecoder) Prefill(s *model.Sequence, prompt []int64) (int64, erro
 	if err := w.fails(&w.prefillErr, s); err != nil {
 		return 0, err
 	}
-	return w.heldDecoder.Prefill(s, prompt)
+	token, err := w.heldDecoder.Prefill(s, prompt)
+	w.made(s)
+	return token, err
+}
+
+// made counts a token of each sequence.
+func (w *watchedDecoder) made(of ...*model.Sequence) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, s := range of {
+		w.callers[s].made++
+	}
 }
 
 // Step fails once, if the test says so.
@@ -96,6 +112,7 @@ func (w *watchedDecoder) Step(all []*model.Sequence) ([]int64, error) {
 	if failed := w.fails(&w.stepErr, all...); failed != nil {
 		return nil, failed
 	}
+	w.made(all...)
 	return tokens, err
 }
 
@@ -258,6 +275,7 @@ func (b *bookkeeping) judge(n int, c *call) {
 	if a.Reason == "" {
 		return
 	}
+	assert.Equal(b.t, c.made, made, n)
 	assert.Equal(b.t, usage{len(c.Prompt.text), made, c.bytes, a.Usage.WaitedMicros, a.Usage.FirstMicros}, a.Usage, n)
 	assert.InDelta(b.t, c.had.Sub(c.began).Microseconds(), a.Usage.WaitedMicros, 100, n)
 	assert.GreaterOrEqual(b.t, a.Usage.FirstMicros, a.Usage.WaitedMicros, n)
@@ -345,6 +363,8 @@ func (b *bookkeeping) check() {
 			}
 		}
 	}
+	failed := b.failed || slices.ContainsFunc(b.calls, func(c *call) bool { return errors.Is(c.failure, errGone) })
+	assert.Equal(b.t, failed, b.broken.Load(), "it reports a device that has failed, and no request that has")
 	stats, report := b.device.Stats(), b.report()
 	var running, waiting int64
 	for name, f := range want {
@@ -402,6 +422,55 @@ func (b *bookkeeping) drain() {
 		b.step()
 	}
 	require.Zero(b.t, b.heldBytes("gold")+b.heldBytes("silver"))
+	b.checkMetrics()
+}
+
+// checkMetrics compares the metrics with the model, once all requests have their answers.
+func (b *bookkeeping) checkMetrics() {
+	want := map[string]float64{
+		"service_running_requests": 0, "service_waiting_requests": 0, "service_queued_requests": 0, "service_step_sequences": 0,
+		"service_weights_asleep": 0, "service_sleeps_total": float64(b.sleeper.sleeps.Load()),
+	}
+	if b.sleeper.asleep.Load() {
+		want["service_weights_asleep"] = 1
+	}
+	for _, c := range b.calls {
+		tokens := c.made // also of a failed answer that has none
+		want["service_tokens_total "+c.tenant] += float64(tokens)
+		want["service_answers_total "+c.tenant] += 0
+		if c.wanted {
+			want["service_memory_wait_seconds "+c.tenant]++
+		}
+		if tokens > 0 {
+			want["service_first_token_seconds "+c.tenant]++
+			want["service_token_seconds "+c.tenant] += float64(tokens - 1)
+		}
+		if c.answer.Reason != "" {
+			want["service_answers_total "+c.tenant]++
+			want["service_ends_total "+c.answer.Reason]++
+		} else {
+			want["service_refusals_total "+c.answer.problem.Code]++
+		}
+	}
+	families, err := b.meters.registry.Gather()
+	require.NoError(b.t, err)
+	got := map[string]float64{}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			name := f.GetName()
+			for _, l := range m.GetLabel() {
+				name += " " + l.GetValue()
+			}
+			got[name] = m.GetCounter().GetValue() + m.GetGauge().GetValue() + float64(m.GetHistogram().GetSampleCount())
+		}
+	}
+	for name, value := range want {
+		assert.InDelta(b.t, value, got[name], 0, name)
+	}
+	for tenant := range b.limits {
+		seconds := b.tenants[tenant].byteSeconds()
+		assert.InDelta(b.t, seconds, got["service_byte_seconds_total "+tenant], 0)
+	}
 }
 
 // However requests end, alone and among others, in any order, the memory of each tenant, the counts and the sleep are as a model
@@ -497,10 +566,15 @@ func TestBooksOfAWake(t *testing.T) {
 		b.check()
 		assert.Equal(t, [3]int64{3, 1, 7}, [3]int64{short.answer.problem.RequestedBytes, short.answer.problem.FreeBytes, short.answer.problem.LimitBytes})
 		assert.True(t, b.sleeper.asleep.Load())
+		b.watched.wakeErr = errGone
+		b.start("silver", 2, 5, time.Hour, false).failure = errGone
+		b.check()
 		b.start("gold", 2, 5, time.Hour, false)
 		b.drain()
-		assert.False(t, b.broken.Load())
 		assert.EqualValues(t, 2, b.sleeper.sleeps.Load())
+		b.watched.allocErr = errGone
+		b.start("silver", 2, 5, time.Hour, false).failure = errGone
+		b.check()
 	})
 }
 
@@ -526,9 +600,31 @@ func TestBooksOfASleep(t *testing.T) {
 		b.drain()
 		assert.EqualValues(t, 1, b.sleeper.sleeps.Load())
 
-		b.watched.sleepErr = errGone
+		for range 2 { // they sleep after the last of two requests, and after a request that comes in the time without one
+			first := b.start("gold", 2, 2, time.Hour, true)
+			last := b.start("silver", 2, 9, time.Hour, true)
+			b.check()
+			for !first.done {
+				b.step()
+			}
+			b.advance(b.idle + time.Second)
+			assert.False(t, last.done)
+			b.drain()
+			b.advance(b.idle - time.Second)
+			comes := b.start("gold", 2, 5, time.Hour, true)
+			b.check()
+			b.advance(2 * time.Second)
+			assert.False(t, comes.done || b.sleeper.asleep.Load())
+			b.drain()
+			b.advance(b.idle - time.Second)
+			b.advance(2 * time.Second)
+		}
+		assert.EqualValues(t, 3, b.sleeper.sleeps.Load())
+
+		b.start("gold", 2, 5, time.Hour, true)
+		b.drain()
+		b.watched.sleepErr, b.failed = errGone, true
 		b.advance(b.idle + time.Second)
-		assert.True(t, b.broken.Load())
 		b.start("silver", 2, 5, time.Hour, true)
 		b.drain()
 	})
@@ -574,5 +670,25 @@ func TestBooksOfAQueue(t *testing.T) {
 		assert.Len(t, late.answer.Tokens, 1)
 		b.drain()
 		assert.Equal(t, [2]int64{}, [2]int64{b.report().Requests.Active, b.report().Requests.Queued})
+
+		var inOrder []*call
+		for _, tenant := range []string{"gold", "gold", "gold", "silver", "silver"} {
+			inOrder = append(inOrder, b.start(tenant, 2, 5, time.Hour, false))
+			b.check()
+		}
+		b.step()
+		assert.Equal(t, [2]int64{2, 3}, [2]int64{b.report().Requests.Active, b.report().Requests.Queued})
+		b.drain()
+		for n, c := range inOrder[1:] {
+			assert.False(t, c.ended.Before(inOrder[n].ended), "%d: the oldest joins first", n)
+		}
+
+		b.start("gold", 2, 5, time.Hour, false)
+		b.start("silver", 2, 5, time.Hour, true)
+		b.check()
+		b.step()
+		b.watched.stepErr = vram.ErrOutOfMemory
+		b.step()
+		assert.Empty(t, b.live(), "a step that fails ends both")
 	})
 }

@@ -66,7 +66,11 @@ func (sv *Service) complete(w http.ResponseWriter, r *http.Request) {
 	defer cancel()
 	j, err := c.begin(ctx)
 	if err != nil {
-		sv.refuse(w, stopped(ctx, err))
+		err = stopped(ctx, err)
+		if problemOf(err).status == http.StatusInternalServerError { // of the device, which could not wake the weights or allocate
+			sv.broken.Store(true)
+		}
+		sv.refuse(w, err)
 		return
 	}
 	c.answer(ctx, w, j)
