@@ -175,6 +175,11 @@ func TestCachesAreNamed(t *testing.T) {
 	tenants, err := parseTenants("gold=1,silver=1")
 	require.NoError(t, err)
 	r := newRig(t, settings{Tenants: tenants, Config: vram.Config{SampleBytes: 1}})
+	n := r.device.Stats()
+	assert.Equal(t, n.LimitBytes-n.LiveBytes, r.cacheBytes)
+	for _, tenant := range n.Tenants {
+		assert.Equal(t, vram.Quota{ShareBytes: r.cacheBytes / 2}, tenant.Quota, "%s may borrow", tenant.Name)
+	}
 	release := r.held.hold()
 	defer release()
 	answers := make(chan answer, 2)
