@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
+	"go/build"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -13,7 +16,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/go-vram/vram/compute/tensor/safetensors"
 	"github.com/go-vram/vram/cudadrv/cpu"
+	"github.com/go-vram/vram/examples/gpt/model"
 	"github.com/go-vram/vram/examples/internal/command"
 )
 
@@ -48,6 +53,7 @@ func TestProgram(t *testing.T) {
 	}), &stderr)
 	require.Equal(t, command.Interrupted, code, "%s%s", &stdout, &stderr)
 	assert.Contains(t, stdout.String(), "saved step 1 to ")
+	assert.NotContains(t, stdout.String(), "---", "no sample after an interrupt")
 	rest := output(t, "-steps", "3", "-sample", "0", "-checkpoint", path)
 	assert.Contains(t, rest, "continues after step 1 of ")
 	got := step.FindAllStringSubmatch(stdout.String()+rest, -1)
@@ -166,6 +172,128 @@ func TestBatches(t *testing.T) {
 	assert.Equal(t, "a\uFFFD\uFFFD", string(coder{}.decode([]int64{'a', 256, -1})))
 }
 
+// A batch may be of any place of the text, the last one too; steps of one seed, and seeds of one step, draw different ones.
+func TestPlacesOfBatches(t *testing.T) {
+	from := make([]int64, 12)
+	for i := range from {
+		from[i] = int64(i)
+	}
+	begins := map[int64]int{}
+	batches := map[string]bool{}
+	for seed := range uint64(5) {
+		for step := range 5 {
+			var d drawn
+			d.draw(from, seed, step, 8, 8)
+			for i := range d.tokens {
+				if i%8 == 0 {
+					begins[d.tokens[i]]++
+				}
+				assert.Equal(t, d.tokens[i]+1, d.targets[i])
+			}
+			batches[fmt.Sprint(d.tokens)] = true
+		}
+	}
+	assert.Len(t, begins, 4, "%v", begins)
+	for place, count := range begins {
+		assert.InDelta(t, 25*8/4, count, 30, "place %d", place)
+	}
+	assert.Len(t, batches, 25)
+}
+
+// The text is of all files one after the other, up to a number of bytes; the last tenth is for the test. Without files it is of Go's
+// source tree, without testdata.
+func TestTextsToLearn(t *testing.T) {
+	folder := t.TempDir()
+	write := func(name, text string) string {
+		path := filepath.Join(folder, "src", name)
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+		return path
+	}
+	a, b := write("a.go", "0123456789abcdefghij"), write("c/b.go", "klmnopqrst")
+	write("c/README", "no source")
+	write("c/testdata/d.go", "no source either")
+	write("e/f.go", "uvwxyz")
+	was := build.Default.GOROOT
+	t.Cleanup(func() { build.Default.GOROOT = was })
+	build.Default.GOROOT = folder
+	decoded := func(tokens []int64) string { return string(coder{}.decode(tokens)) }
+	for _, c := range []struct {
+		most           int64
+		paths          []string
+		lessons, tests string
+	}{
+		{100, []string{a, b}, "0123456789abcdefghijklmnopq", "rst"},
+		{100, []string{b, a}, "klmnopqrst0123456789abcdefg", "hij"},
+		{25, []string{a, b}, "0123456789abcdefghijklm", "no"},
+		{20, []string{a, b}, "0123456789abcdefgh", "ij"},
+		{100, nil, "0123456789abcdefghijklmnopqrstuvw", "xyz"},
+		{12, nil, "0123456789a", "b"},
+	} {
+		x, err := load(c.most, c.paths, coder{})
+		require.NoError(t, err)
+		assert.Equal(t, [3]any{c.lessons, c.tests, len(c.lessons) + len(c.tests)}, [3]any{decoded(x.lessons), decoded(x.tests), x.bytes})
+	}
+	for _, paths := range [][]string{{filepath.Join(folder, "none"), a}, {a, filepath.Join(folder, "none")}} {
+		_, err := load(100, paths, coder{})
+		require.ErrorIs(t, err, os.ErrNotExist)
+		require.ErrorContains(t, err, "-data names files")
+	}
+	build.Default.GOROOT = filepath.Join(folder, "none")
+	_, err := load(100, nil, coder{})
+	require.ErrorIs(t, err, os.ErrNotExist)
+}
+
+// A line of progress comes each -every steps and at the last one; a checkpoint is written each -save steps, and at the end; -for ends the
+// training after a step.
+func TestStepsOfProgress(t *testing.T) {
+	t.Setenv("VRAM_MEMORY_LIMIT", "")
+	line := regexp.MustCompile(`(?m)^step +(\d+): `)
+	for _, c := range []struct {
+		args   []string
+		lines  []string
+		stored []string // in the checkpoint, when each line comes
+		end    string
+	}{
+		{[]string{"-steps", "5"}, []string{"1", "2", "3", "4", "5"}, []string{"", "", "", "", ""}, "5"},
+		{[]string{"-steps", "5", "-save", "2"}, []string{"1", "2", "3", "4", "5"}, []string{"", "", "2", "2", "4"}, "5"},
+		{[]string{"-steps", "5", "-every", "3"}, []string{"3", "5"}, []string{"", ""}, "5"},
+		{[]string{"-steps", "50", "-for", "1ns", "-every", "7"}, []string{"1"}, []string{""}, "1"},
+	} {
+		path := filepath.Join(t.TempDir(), "checkpoint")
+		stored := func() string {
+			f, err := safetensors.OpenFile(path)
+			if err != nil {
+				require.ErrorIs(t, err, os.ErrNotExist)
+				return ""
+			}
+			defer func() { assert.NoError(t, f.Close()) }()
+			return f.Metadata()["step"]
+		}
+		var lines, seen []string
+		var stderr bytes.Buffer
+		args := append([]string{"-driver", "sim", "-batch", "1", "-length", "3", "-bytes", "10000", "-every", "1", "-sample", "0", "-checkpoint", path}, c.args...)
+		require.Equal(t, command.OK, run(t.Context(), args, writer(func(b []byte) {
+			if found := line.FindSubmatch(b); found != nil {
+				lines, seen = append(lines, string(found[1])), append(seen, stored())
+			}
+		}), &stderr), &stderr)
+		assert.Equal(t, c.lines, lines, "%v", c.args)
+		assert.Equal(t, c.stored, seen, "%v", c.args)
+		assert.Equal(t, c.end, stored(), "%v", c.args)
+	}
+}
+
+// The rate rises in a twentieth of the steps, and in one at least.
+func TestTrainingOfFlags(t *testing.T) {
+	for steps, warmup := range map[string]int{"1": 1, "19": 1, "40": 2, "400": 20} {
+		o, err := parse([]string{"-driver", "sim", "-steps", steps, "-rate", "0.5"}, io.Discard)
+		require.NoError(t, err)
+		assert.Equal(t, model.Schedule{Rate: 0.5, Warmup: warmup, Steps: o.steps}, o.training.Schedule)
+		assert.Equal(t, [2]float64{1, 0.1}, [2]float64{o.training.Clip, o.training.Decay})
+	}
+}
+
 // A program that begins with the weights of another one's checkpoint, and with a tokenizer, continues the text as that one.
 func TestWeights(t *testing.T) {
 	t.Setenv("VRAM_MEMORY_LIMIT", "")
@@ -179,6 +307,16 @@ func TestWeights(t *testing.T) {
 	_, got, _ := strings.Cut(loaded, "---\n")
 	assert.Equal(t, want, got)
 	assert.Contains(t, loaded, "weights of "+path)
+	both := output(t, append(certain, "-steps", "1", "-parts", "2", "-weights", path, "-checkpoint", path)...)
+	assert.Contains(t, both, "continues after step 1 of "+path, "a checkpoint goes before weights")
+	var drawn []string
+	for _, seed := range []string{"1", "2", "1"} {
+		text := output(t, "-steps", "0", "-weights", path, "-temperature", "1", "-top", "0", "-sample", "8", "-seed", seed)
+		_, sample, _ := strings.Cut(text, "---\n")
+		drawn = append(drawn, sample)
+	}
+	assert.NotEqual(t, drawn[0], drawn[1], "the seed is the sample's, too")
+	assert.Equal(t, drawn[0], drawn[2])
 
 	entries := map[string]int{} // the tokens 0 to 255 are the bytes in another order, and "fu" is one token
 	for b := range 256 {

@@ -180,6 +180,116 @@ func TestRepeats(t *testing.T) {
 	assert.Equal(t, before, read(t, other.Parameters()[0].Param))
 }
 
+// stored returns what a checkpoint of a model's training has, for a test to change.
+func stored(t *testing.T, m *model.Model, step string) (texts map[string]string, all []safetensors.Source) {
+	t.Helper()
+	for _, p := range m.Parameters() {
+		for prefix, x := range map[string]*tensor.Tensor{"": p.Param, "adamw.first.": p.First, "adamw.second.": p.Second} {
+			var b []byte
+			for range x.Len() {
+				b = binary.LittleEndian.AppendUint32(b, math.Float32bits(7))
+			}
+			var shape []int64
+			for _, n := range x.Shape() {
+				shape = append(shape, int64(n))
+			}
+			all = append(all, safetensors.Source{Name: prefix + p.Name, Type: safetensors.Float32, Shape: shape, Data: bytes.NewReader(b)})
+		}
+	}
+	return map[string]string{"step": step}, all
+}
+
+// A checkpoint with one mistake is refused, and changes neither parameters and moments nor the number of steps.
+func TestCheckpointsThatAreRefused(t *testing.T) {
+	m := opened(t, small, 1)
+	x := trainer(t, m, training)
+	losses(t, x, rand.New(rand.NewPCG(3, 0)), 2)
+	state := func() (all [][]float64) {
+		for _, p := range m.Parameters() {
+			all = append(all, read(t, p.Param), read(t, p.First), read(t, p.Second))
+		}
+		return all
+	}
+	before := state()
+	for name, c := range map[string]struct {
+		step   string
+		change func(all []safetensors.Source) []safetensors.Source
+	}{
+		"no moment": {"5", func(all []safetensors.Source) []safetensors.Source { return all[1:] }},
+		"another shape": {"5", func(all []safetensors.Source) []safetensors.Source {
+			all[0].Shape = append(all[0].Shape, 1)
+			return all
+		}},
+		"integers":       {"5", func(all []safetensors.Source) []safetensors.Source { all[2].Type = safetensors.Int32; return all }},
+		"negative steps": {"-1", func(all []safetensors.Source) []safetensors.Source { return all }},
+		"no steps":       {"", func(all []safetensors.Source) []safetensors.Source { return all }},
+	} {
+		texts, all := stored(t, m, c.step)
+		path := filepath.Join(t.TempDir(), "checkpoint")
+		require.NoError(t, safetensors.WriteFile(path, texts, c.change(all)), name)
+		f, err := safetensors.OpenFile(path)
+		require.NoError(t, err)
+		var refused *model.CheckpointError
+		require.ErrorAs(t, x.Resume(f), &refused, name)
+		require.NoError(t, f.Close())
+		assert.Equal(t, before, state(), name)
+		assert.Equal(t, 2, x.Steps(), name)
+	}
+	for _, text := range []string{"", "no JSON", `{}`, `{"layers":2,"width":8,"heads":3,"context":5,"vocabulary":11}`, `{"layers":2,"width":8,"heads":2,"context":-5,"vocabulary":11}`} {
+		path := filepath.Join(t.TempDir(), "checkpoint")
+		require.NoError(t, safetensors.WriteFile(path, map[string]string{"config": text}, nil))
+		f, err := safetensors.OpenFile(path)
+		require.NoError(t, err)
+		_, err = model.ConfigOf(f)
+		require.Error(t, err, text)
+		require.NoError(t, f.Close())
+	}
+	texts, all := stored(t, m, "5")
+	path := filepath.Join(t.TempDir(), "checkpoint")
+	require.NoError(t, safetensors.WriteFile(path, texts, all))
+	f, err := safetensors.OpenFile(path)
+	require.NoError(t, err)
+	require.NoError(t, x.Resume(f))
+	require.NoError(t, f.Close())
+	assert.Equal(t, 5, x.Steps())
+	for _, values := range state() {
+		assert.NotContains(t, values, 0.0)
+		assert.InDelta(t, 7, values[0], 0)
+	}
+}
+
+// A model that computes with 16 bits has the logits of the one whose checkpoint it loads, or resumes, and the same moments.
+func TestCheckpointsOfHalves(t *testing.T) {
+	config := small
+	config.Type = tensor.BFloat16
+	m := opened(t, config, 1)
+	x := trainer(t, m, training)
+	losses(t, x, rand.New(rand.NewPCG(3, 0)), 2)
+	path := filepath.Join(t.TempDir(), "checkpoint")
+	require.NoError(t, x.Save(path))
+	tokens, _ := batch(rand.New(rand.NewPCG(4, 0)), 3, config.Vocabulary)
+	want, err := m.Logits(tokens, 1)
+	require.NoError(t, err)
+	f, err := safetensors.OpenFile(path)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, f.Close()) }()
+	for _, resumes := range []bool{false, true} {
+		other := opened(t, config, 99)
+		if resumes {
+			require.NoError(t, trainer(t, other, training).Resume(f))
+			for i, p := range m.Parameters() {
+				assert.Equal(t, read(t, p.First), read(t, other.Parameters()[i].First), p.Name)
+				assert.Equal(t, read(t, p.Second), read(t, other.Parameters()[i].Second), p.Name)
+			}
+		} else {
+			require.NoError(t, other.Load(f))
+		}
+		got, err := other.Logits(tokens, 1)
+		require.NoError(t, err)
+		assert.Equal(t, want, got)
+	}
+}
+
 // A published file has names with a prefix, numbers of 16 bits, and tensors that are no parameters.
 func TestPublished(t *testing.T) {
 	m := opened(t, small, 1)
