@@ -96,33 +96,43 @@ func TestACaptureBeginsAsTicketsAreMade(t *testing.T) {
 // A capture that begins during a measurement has none of its launches. No variant is disqualified for that, and the next Run
 // measures.
 func TestACaptureBeginsDuringAMeasurement(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var n *negation
-		var g *cuda.Graph
-		met, captured, finish := false, make(chan error, 1), make(chan struct{})
-		clock := func(s plan.Schedule) time.Duration {
-			if !met {
-				met = true
-				go func() {
-					var err error
-					g, err = n.c.Capture(func() error { <-finish; return nil })
-					captured <- err
-				}()
-				synctest.Wait()
-			}
-			return times{faster: 100}.of(s)
+	for name, mode := range map[string]kernel.TuningMode{"Tune": kernel.TuneNever, "the first Run": kernel.TuneNow} {
+		t.Run(name, func(t *testing.T) { synctest.Test(t, func(t *testing.T) { captureDuringMeasurement(t, mode) }) })
+	}
+}
+
+func captureDuringMeasurement(t *testing.T, mode kernel.TuningMode) {
+	var n *negation
+	var g *cuda.Graph
+	met, captured, finish := false, make(chan error, 1), make(chan struct{})
+	clock := func(s plan.Schedule) time.Duration {
+		if !met {
+			met = true
+			go func() {
+				var err error
+				g, err = n.c.Capture(func() error { <-finish; return nil })
+				captured <- err
+			}()
+			synctest.Wait()
 		}
-		n = newNegation(t, kernel.WithTuning(small(kernel.Tuning{Mode: kernel.TuneNever})), kernel.WithClock(clock))
+		return times{faster: 100}.of(s)
+	}
+	n = newNegation(t, kernel.WithTuning(small(kernel.Tuning{Mode: mode})), kernel.WithClock(clock))
+	measure := func() error {
+		if mode == kernel.TuneNow {
+			return n.k.Run(n.c, outs(n.y), n.x)
+		}
 		_, err := n.k.Tune(t.Context(), outs(n.y), n.x)
-		require.ErrorIs(t, err, cuda.ErrCapturing)
-		require.True(t, met)
-		close(finish)
-		require.NoError(t, <-captured)
-		assert.Empty(t, g.Kernels())
-		require.NoError(t, g.Close())
-		assert.Zero(t, n.kernels.Stats().Disqualified)
-		rows, err := n.k.Tune(t.Context(), outs(n.y), n.x)
-		require.NoError(t, err)
-		assert.NotEmpty(t, rows)
-	})
+		return err
+	}
+	require.ErrorIs(t, measure(), cuda.ErrCapturing)
+	require.True(t, met)
+	close(finish)
+	require.NoError(t, <-captured)
+	assert.Empty(t, g.Kernels())
+	require.NoError(t, g.Close())
+	assert.Zero(t, n.kernels.Stats().Disqualified)
+	assert.Zero(t, n.kernels.Stats().Tuned)
+	require.NoError(t, measure())
+	assert.Equal(t, int64(1), n.kernels.Stats().Tuned)
 }
