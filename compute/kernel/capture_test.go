@@ -16,6 +16,8 @@ import (
 	"github.com/go-vram/vram/compute/tensor"
 	"github.com/go-vram/vram/cuda"
 	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/fault"
+	"github.com/go-vram/vram/internal/launchlog"
 )
 
 // within reports whether a goroutine is in a function.
@@ -135,4 +137,55 @@ func captureDuringMeasurement(t *testing.T, mode kernel.TuningMode) {
 	assert.Zero(t, n.kernels.Stats().Tuned)
 	require.NoError(t, measure())
 	assert.Equal(t, int64(1), n.kernels.Stats().Tuned)
+}
+
+// A capture begins at every third call of the driver that a measurement makes: the measurement ends with the capture's error or is
+// complete, and no variant is disqualified.
+func TestACaptureBeginsAtCallsOfAMeasurement(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		driver, _ := launchlog.New()
+		faults := fault.Wrap(driver)
+		r := newRigOn(t, faults, kernel.WithTuning(small(kernel.Tuning{Mode: kernel.TuneNever, Rounds: 1})), kernel.WithClock(times{}.of))
+		n := r.negation()
+		require.NoError(t, n.y.Allocate())
+		tune := func() error {
+			_, err := n.k.Tune(t.Context(), outs(n.y), n.x)
+			return err
+		}
+		require.NoError(t, tune())
+		refused, at := 0, int64(2)
+		for ; ; at += 3 {
+			var calls atomic.Int64
+			captured, finish := make(chan error, 1), make(chan struct{})
+			faults.SetBefore(func(string) {
+				if calls.Add(1) != at {
+					return
+				}
+				go func() {
+					g, err := n.c.Capture(func() error { <-finish; return nil })
+					if err == nil {
+						err = g.Close()
+					}
+					captured <- err
+				}()
+				synctest.Wait()
+			})
+			err := tune()
+			faults.SetBefore(nil)
+			if calls.Load() < at {
+				require.NoError(t, err)
+				break
+			}
+			close(finish)
+			if err != nil {
+				require.ErrorIs(t, err, cuda.ErrCapturing, "call %d", at)
+				refused++
+			}
+			require.NoError(t, <-captured)
+			require.Zero(t, n.kernels.Stats().Disqualified, "call %d", at)
+			require.NoError(t, tune())
+		}
+		assert.Greater(t, at, int64(10))
+		assert.Positive(t, refused)
+	})
 }
