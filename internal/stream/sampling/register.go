@@ -68,7 +68,7 @@ func (r *Register) Site(labels Labels, stack site.Stack) *Site {
 // hash is FNV-1a, of words.
 func hash(labels *Labels, stack site.Stack) uint64 {
 	const prime = 1099511628211
-	h := 14695981039346656037 ^ uint64(labels.Stream)
+	h := (14695981039346656037 ^ uint64(labels.Stream)) * prime
 	for _, pc := range stack {
 		h = (h ^ uint64(pc)) * prime
 	}
