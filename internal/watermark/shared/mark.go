@@ -84,8 +84,11 @@ func (m *Mark) change(edit func([]*Scope) []*Scope) {
 }
 
 // Raise stores a value if it is larger than the present one.
-func Raise(word *atomic.Int64, value int64) {
-	for old := word.Load(); value > old; old = word.Load() {
+func Raise(word *atomic.Int64, value int64) { raiseFrom(word, word.Load(), value) }
+
+// raiseFrom is Raise for a word that was old a moment ago.
+func raiseFrom(word *atomic.Int64, old, value int64) {
+	for ; value > old; old = word.Load() {
 		if word.CompareAndSwap(old, value) {
 			return
 		}
@@ -93,8 +96,11 @@ func Raise(word *atomic.Int64, value int64) {
 }
 
 // RaiseUint64 stores a number if it is larger than the present one.
-func RaiseUint64(word *atomic.Uint64, number uint64) {
-	for old := word.Load(); number > old; old = word.Load() {
+func RaiseUint64(word *atomic.Uint64, number uint64) { raiseUint64From(word, word.Load(), number) }
+
+// raiseUint64From is RaiseUint64 for a word that was old a moment ago.
+func raiseUint64From(word *atomic.Uint64, old, number uint64) {
+	for ; number > old; old = word.Load() {
 		if word.CompareAndSwap(old, number) {
 			return
 		}
