@@ -1,6 +1,7 @@
 package kept_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -11,37 +12,46 @@ import (
 	"github.com/go-vram/vram/internal/kept"
 )
 
-// recorder is a test that fails without a report.
+// recorder is a test that fails without a report, and keeps that.
 type recorder struct {
 	testing.TB
 
-	failed bool
+	report  string
+	helpers int
 }
 
-func (r *recorder) Helper()               {}
-func (r *recorder) Errorf(string, ...any) { r.failed = true }
-func (r *recorder) FailNow()              { panic(r) }
+func (r *recorder) Helper()                           { r.helpers++ }
+func (r *recorder) Errorf(format string, args ...any) { r.report += fmt.Sprintf(format, args...) }
+func (r *recorder) FailNow()                          { panic(r) }
 
-// differs reports whether Text fails.
-func differs(t *testing.T, update bool, file, text string) (failed bool) {
+// differs returns the report of Text, empty if it does not fail.
+func differs(t *testing.T, update bool, file, text string) (report string) {
 	t.Helper()
 	r := &recorder{TB: t}
 	defer func() {
-		if recover() != nil {
-			failed = true
+		if value := recover(); value != nil && value != any(r) {
+			panic(value)
 		}
+		assert.Positive(t, r.helpers, "the report names a line of the test")
+		report = r.report
 	}()
 	kept.Text(r, update, file, text)
-	return r.failed
+	return r.report
 }
 
 func TestText(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "testdata", "a.txt")
-	assert.True(t, differs(t, false, file, "one\ntwo\n"), "there is none")
+	assert.Contains(t, differs(t, false, file, "one\ntwo\n"), "run the test with -update", "there is none")
 	kept.Text(t, true, file, "one\ntwo\n")
 	kept.Text(t, false, file, "one\ntwo\n")
-	for _, other := range []string{"", "one\n", "one\ntwo", "one\ntwo\n\n", "one\nTwo\n"} {
-		assert.True(t, differs(t, false, file, other), "%q", other)
+	for _, other := range []string{"", "one\n", "one\ntwo", "one\ntwo\n\n", "one\nTwo\n", "one\ntwo \n", "one\n\ttwo\n"} {
+		assert.Contains(t, differs(t, false, file, other), "run the test with -update if that is wanted", "%q", other)
+	}
+	assert.Regexp(t, `(?s)expected: "two".*actual  : "Two"`, differs(t, false, file, "one\nTwo\n"))
+	for name, want := range map[string]os.FileMode{file: 0o600, filepath.Dir(file): 0o750} {
+		info, err := os.Stat(name)
+		require.NoError(t, err)
+		assert.Zero(t, info.Mode().Perm()&^want, "%s: %s", name, info.Mode())
 	}
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
