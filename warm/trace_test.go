@@ -41,6 +41,7 @@ func TestADeviceTakesWhatATraceHeld(t *testing.T) {
 	defer func() { require.NoError(t, file.Close()) }()
 	want, err := warm.FromTrace("gpt2_train", file)
 	require.NoError(t, err)
+	assert.EqualValues(t, 13594206920, total(want))
 	dev, err := vram.Open(vram.Config{Driver: sim.New(sim.Config{})})
 	require.NoError(t, err)
 	require.NoError(t, dev.Warm(t.Context(), want...))

@@ -131,6 +131,37 @@ func TestInferenceOfGPT2(t *testing.T) {
 	assert.Greater(t, both/float64(total(got)), 0.98, "the rest are the logits, which come later")
 }
 
+// A small shape needs these tensors for inference, and the trained ones among them with one learned position.
+func TestInferenceOfASmallShape(t *testing.T) {
+	got, err := warm.Transformer{
+		Batch: 2, Sequence: 3, Hidden: 4, Heads: 2, Layers: 1, Vocabulary: 5, Positions: 1, Type: warm.Float16,
+	}.Inference()
+	require.NoError(t, err)
+	assert.Equal(t, []vram.Demand{
+		{Bytes: 192, Count: 2}, // feed-forward part
+		{Bytes: 128, Count: 2}, // its matrices
+		{Bytes: 96, Count: 1},  // projections of queries, keys and values
+		{Bytes: 48, Count: 9},  // keys and values, token numbers, and six of the attention
+		{Bytes: 40, Count: 2},  // embedding, and logits as floats
+		{Bytes: 32, Count: 2},  // the output's projection, and a bias
+		{Bytes: 24, Count: 1},  // a bias
+		{Bytes: 20, Count: 1},  // logits
+		{Bytes: 8, Count: 9},   // the position, norms, biases
+	}, got)
+}
+
+// The feed-forward part has the nearest whole width, and at least one.
+func TestTheWidthOfTheFeedForwardPart(t *testing.T) {
+	shape := warm.Transformer{Batch: 1, Sequence: 1, Hidden: 10, Heads: 1, Layers: 1, Vocabulary: 1000}
+	narrow := 0.001
+	for factor, width := range map[float64]int64{0: 40, narrow: 1, 2.54: 25, 2.56: 26, 64: 640} {
+		shape.FeedForwardFactor = factor
+		parameters := must(t, shape.Parameters)
+		shape.FeedForwardFactor = 1
+		assert.Equal(t, (width-10)*(2*10+1)*4, parameters-must(t, shape.Parameters), "factor %v", factor)
+	}
+}
+
 // Each option adds exactly its own tensors.
 func TestEachChoiceAddsItsTensors(t *testing.T) {
 	plain := warm.Transformer{Batch: 2, Sequence: 64, Hidden: 128, Heads: 4, Layers: 3, Vocabulary: 1000}
@@ -266,26 +297,42 @@ func copied(shape warm.Transformer) int64 {
 
 // The error of an invalid shape names the field, its value and the valid values; no shape overflows.
 func TestShapesThatCannotBe(t *testing.T) {
-	for field, change := range map[string]func(*warm.Transformer){
-		"Batch":             func(s *warm.Transformer) { s.Batch = 0 },
-		"Sequence":          func(s *warm.Transformer) { s.Sequence = -1 },
-		"Hidden":            func(s *warm.Transformer) { s.Hidden = 0 },
-		"Layers":            func(s *warm.Transformer) { s.Layers = 1<<20 + 1 },
-		"Vocabulary":        func(s *warm.Transformer) { s.Vocabulary = 0 },
-		"Heads":             func(s *warm.Transformer) { s.Heads = 7 },
-		"KeyValueHeads":     func(s *warm.Transformer) { s.KeyValueHeads = 5 },
-		"Positions":         func(s *warm.Transformer) { s.Positions = -1 },
-		"FeedForwardFactor": func(s *warm.Transformer) { s.FeedForwardFactor = math.NaN() },
-		"Type":              func(s *warm.Transformer) { s.Type = 77 },
-		"shape":             func(s *warm.Transformer) { s.Batch, s.Sequence, s.Vocabulary = 1<<20, 1<<20, 1<<20 },
+	const more, none, most = "1 or more", "0 or more", "at most 1048576"
+	for _, c := range []struct {
+		field  string
+		change func(*warm.Transformer)
+		value  any
+		want   string
+	}{
+		{"Batch", func(s *warm.Transformer) { s.Batch = 0 }, 0, more},
+		{"Sequence", func(s *warm.Transformer) { s.Sequence = -1 }, -1, more},
+		{"Hidden", func(s *warm.Transformer) { s.Hidden = 0 }, 0, more},
+		{"Layers", func(s *warm.Transformer) { s.Layers = 1<<20 + 1 }, 1<<20 + 1, most},
+		{"Vocabulary", func(s *warm.Transformer) { s.Vocabulary = 0 }, 0, more},
+		{"Heads", func(s *warm.Transformer) { s.Heads = 0 }, 0, more},
+		{"Heads", func(s *warm.Transformer) { s.Heads = 7 }, 7, "a divisor of Hidden"},
+		{"KeyValueHeads", func(s *warm.Transformer) { s.KeyValueHeads = 5 }, 5, "a divisor of Heads"},
+		{"KeyValueHeads", func(s *warm.Transformer) { s.KeyValueHeads = 24 }, 24, "a divisor of Heads"},
+		{"KeyValueHeads", func(s *warm.Transformer) { s.KeyValueHeads = -1 }, -1, none},
+		{"Positions", func(s *warm.Transformer) { s.Positions = -1 }, -1, none},
+		{"Positions", func(s *warm.Transformer) { s.Positions = 1<<20 + 1 }, 1<<20 + 1, most},
+		{"FeedForwardFactor", func(s *warm.Transformer) { s.FeedForwardFactor = math.NaN() }, nil, "0 to 64"},
+		{"FeedForwardFactor", func(s *warm.Transformer) { s.FeedForwardFactor = -0.5 }, -0.5, "0 to 64"},
+		{"FeedForwardFactor", func(s *warm.Transformer) { s.FeedForwardFactor = 64.5 }, 64.5, "0 to 64"},
+		{"Type", func(s *warm.Transformer) { s.Type = 77 }, warm.Type(77), "Float32, Float16 or BFloat16"},
+		{"shape", func(s *warm.Transformer) { s.Batch, s.Sequence, s.Vocabulary = 1<<20, 1<<20, 1<<20 }, nil, "tensors of less than 2^62 bytes"},
 	} {
-		t.Run(field, func(t *testing.T) {
+		t.Run(c.field, func(t *testing.T) {
 			shape := gpt2()
-			change(&shape)
+			c.change(&shape)
 			_, err := shape.Training()
 			var wrong *vram.ConfigError
 			require.ErrorAs(t, err, &wrong)
-			assert.Equal(t, field, wrong.Field)
+			assert.Equal(t, c.field, wrong.Field)
+			assert.Equal(t, c.want, wrong.Want)
+			if c.value != nil {
+				assert.Equal(t, c.value, wrong.Value)
+			}
 		})
 	}
 }
@@ -302,6 +349,21 @@ func TestEveryShapeHasAnAnswer(t *testing.T) {
 			FeedForwardFactor: rapid.Float64Range(0, 70).Draw(t, "factor"), Gated: flag("gated"), Untied: flag("untied"),
 			Type: warm.Type(rapid.IntRange(0, 3).Draw(t, "type")), Mixed: flag("mixed"), Dropout: flag("dropout"),
 			EagerAttention: flag("attention"), EagerActivation: flag("activation"), Accumulate: flag("accumulate"),
+		}
+		if parameters, err := shape.Parameters(); err == nil {
+			gradients, err := shape.Gradients()
+			require.NoError(t, err)
+			require.Equal(t, parameters, gradients)
+			if moments, err := shape.Optimizer(); err == nil {
+				elementBytes := shape.Type.Bytes()
+				if shape.Mixed {
+					elementBytes = 4
+				}
+				require.Len(t, moments, len(parameters))
+				for i, p := range parameters {
+					require.Equal(t, vram.Demand{Bytes: p.Bytes / elementBytes * 4, Count: 2 * p.Count}, moments[i])
+				}
+			}
 		}
 		for _, part := range []func() ([]vram.Demand, error){shape.Training, shape.Inference, shape.Parameters, shape.Optimizer} {
 			want, err := part()
