@@ -75,9 +75,18 @@ func TestAMoveIsSettledWhenItsHolderStands(t *testing.T) {
 	assert.True(t, s.Settled(first))
 	var there line.Line
 	there.Init(nil)
+	places := 0
+	c.SetReach(func(place string) {
+		if place == useMoved {
+			places++
+			assert.NotEqual(t, first, s.Word())
+			assert.False(t, s.Settled(s.Word()))
+		}
+	})
 	second, err := s.Move(first, &there, 0, nil)
 	require.NoError(t, err)
 	assert.True(t, s.Settled(second))
+	assert.Equal(t, 1, places)
 
 	to, ok := nextMove(s.word.Load(), second) // the first half of a move
 	require.True(t, ok)
@@ -207,6 +216,20 @@ func TestAttachMakesOneValue(t *testing.T) {
 	_, err := s.Attach(first, value)
 	require.ErrorIs(t, err, ErrStale)
 	assert.Equal(t, 2, made)
+
+	// Of two that meet all get the value of one.
+	require.NoError(t, s.Free(second))
+	o.Collect(o.Used(false))
+	_, third := c.Take(512)
+	got, err := s.Attach(third, func() any {
+		inner, err := s.Attach(third, value)
+		require.NoError(t, err)
+		assert.Equal(t, 3, inner)
+		return "too late"
+	})
+	require.NoError(t, err)
+	assert.Equal(t, 3, got)
+	assert.Equal(t, 3, s.Attached(third))
 }
 
 // Frees wake the owner while memory is wanted, and no more once it is not.

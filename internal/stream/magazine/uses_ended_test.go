@@ -49,3 +49,37 @@ func TestUsesOfEndedStreamsAreDropped(t *testing.T) {
 	})
 	assert.Equal(t, []*line.Line{&lasting}, lines)
 }
+
+// The next use drops those of ended streams wherever they are in the list, and no others.
+func TestUsesOfEndedStreamsAreDroppedAnywhere(t *testing.T) {
+	t.Parallel()
+	const uses = 5
+	for ends := range 1 << uses {
+		c, _, _ := cacheOf(0)
+		s, handle := c.Take(512)
+		require.NotNil(t, s)
+		var lines [uses + 1]line.Line
+		for i := range lines {
+			lines[i].Init(nil)
+		}
+		for i := range uses {
+			_, err := s.Begin(handle, &lines[i])
+			require.NoError(t, err)
+		}
+		want := []*line.Line{&lines[uses]}
+		for i := range uses {
+			if ends>>i&1 != 0 {
+				lines[i].Finish()
+			} else {
+				want = append(want, &lines[i])
+			}
+		}
+		_, err := s.Begin(handle, &lines[uses])
+		require.NoError(t, err)
+		var listed []*line.Line
+		for u := s.note.Load().uses.Load(); u != nil; u = u.next.Load() {
+			listed = append(listed, u.line)
+		}
+		require.ElementsMatch(t, want, listed, "%b", ends)
+	}
+}
