@@ -157,6 +157,21 @@ func TestFreesOfAnEndedCache(t *testing.T) {
 		require.NoError(t, frees.Free(s, s.Word()))
 		require.ErrorIs(t, frees.Flush(), ErrClosed)
 	}
+	for name, end := range map[string]func(o *Owner, m *Span){
+		"parked": func(o *Owner, m *Span) { require.True(t, o.Spans.Park(m)) },
+		"closed": func(o *Owner, m *Span) { o.Spans.Close(m) },
+	} {
+		_, o, m := cacheOf(last)
+		held := takeAll(m)
+		end(o, m)
+		o.End()
+		var frees Frees
+		for _, s := range held {
+			require.NoError(t, frees.Free(s, s.Word()))
+		}
+		require.ErrorIs(t, frees.Flush(), ErrClosed, name)
+		require.ErrorIs(t, frees.Flush(), ErrClosed, name)
+	}
 }
 
 // Goroutines that take and free several at a time never share a slot and lose none.
