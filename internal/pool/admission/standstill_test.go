@@ -76,6 +76,21 @@ func TestAnyChangeEndsAStandstill(t *testing.T) {
 	}
 }
 
+// Without an account that holds memory none can come back: a request is hopeless, also if no goroutine waits for the answer.
+func TestARequestIsHopelessThoughNobodyWaits(t *testing.T) {
+	t.Parallel()
+	for _, blocked := range []bool{false, true} {
+		table := new(Table)
+		table.Arrive(Waiter{ID: 1, Account: 1, Bytes: 4, Blocked: blocked})
+		exhaust(table)
+		require.Equal(t, Confirm, lifts(table, nil), "blocked %t", blocked)
+		table.Confirmed()
+		v, id := table.Stuck(nil)
+		assert.Equal(t, Hopeless, v, "blocked %t", blocked)
+		assert.EqualValues(t, 1, id)
+	}
+}
+
 // lifts returns the next step once all waiters that a standstill lets pass were tried.
 func lifts(table *Table, holders []Account) Verdict {
 	for {
