@@ -161,9 +161,12 @@ FOREIGN := api lab/peers internal/archtest $(LAB)/planted $(LAB)/supply
 SLOW_UNDER_RACE := compute/kernel/attention compute/kernel/elementary compute/kernel/matmul compute/ops compute/ptx/interp examples/digits examples/gpt examples/gpt/model examples/kernels $(LAB)/kernelbench $(LAB)/mutate $(LAB)/replay/modes $(LAB)/simulation
 # Those of them that have such tests.
 WITH_GOROUTINES  = $(sort $(dir $(shell grep -l '^func Test.*Goroutines' $(SLOW_UNDER_RACE:%=./%/*_test.go))))
-WITHOUT_RACE     = $(FOREIGN) $(SEQUENTIAL) $(if $(SHORT),$(SLOW_UNDER_RACE))
+# Packages whose dependencies are as large as all of vram: a server of etcd, arrow and gonum, the protocol of Chromium. check compiles them
+# once, without the detector's code; `make nightly` runs them under it, too.
+LARGE            := fleet/etcd bridge/gorgonia $(LAB)/browser
+WITHOUT_RACE     = $(FOREIGN) $(SEQUENTIAL) $(if $(SHORT),$(SLOW_UNDER_RACE) $(LARGE))
 # Packages with long tests under the race detector, besides LONGEST.
-LONGEST_RACED   := ./fleet/etcd ./$(LAB)/replay ./cmd/vram ./internal/fakecuda ./$(LAB)/bytecheck ./$(LAB)/browser ./$(LAB)/bench ./streams ./examples/service \
+LONGEST_RACED   := ./$(LAB)/replay ./cmd/vram ./internal/fakecuda ./$(LAB)/bytecheck ./$(LAB)/bench ./streams ./examples/service \
 	./examples/pipeline
 RACED            = $(shell $(GO) list $(LONGEST) $(LONGEST_RACED) $(PACKAGES) | grep -vxF $(WITHOUT_RACE:%=-e $(MODULE)/%))
 UNRACED          = $(filter-out $(RACED),$(shell $(GO) list $(PACKAGES)))
@@ -301,9 +304,9 @@ lint: $(GOLANGCI) $(GOFUMPT) ## run golangci-lint and look for files that gofump
 # What a change must pass, besides `make test`, in about twelve minutes on two cores: nothing that `make test` has run.
 check: SEED = $(COMMIT_SEED)
 check: SEEDS := 100
-# The tests of the page in a browser are a part of race: a missing browser is a failure there.
+# The tests of the page in a browser are a part of test-lab: a missing browser is a failure there.
 check: export VRAM_BROWSER := required
-check: build vet arch tidy lint deadcode chromium race test-lab test-builtin-short sim planted-changed fuzz-cores ## everything a change must pass besides make test: build, vet, layers, module files, lint, dead code, race with the page in a browser, the laboratory, the built-in framework, a short simulation and planted bugs by the commit, a short fuzz of the cores
+check: build vet arch tidy lint deadcode chromium race test-lab test-builtin-short sim planted-changed fuzz-cores ## everything a change must pass besides make test: build, vet, layers, module files, lint, dead code, race, the laboratory with the page in a browser, the built-in framework, a short simulation and planted bugs by the commit, a short fuzz of the cores
 	@echo "check: passed"
 
 # The long forms, from seeds of the day. It takes hours, and finds what a search finds.
