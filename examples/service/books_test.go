@@ -391,6 +391,14 @@ func (b *bookkeeping) check() {
 	assert.EqualValues(b.t, waiting, stats.Waits.Waiting)
 	assert.Equal(b.t, [2]int64{answered, refused}, [2]int64{int64(report.Requests.Answered), int64(report.Requests.Refused)})
 	assert.LessOrEqual(b.t, report.Requests.Active, int64(b.decoder.Batch()))
+	assert.Equal(b.t, b.cacheBytes, report.Memory.CacheBytes)
+	metrics := b.metrics()
+	for name, value := range map[string]int64{
+		"service_running_requests": running, "service_waiting_requests": waiting, "service_queued_requests": report.Requests.Queued,
+		"service_step_sequences": report.Requests.Active,
+	} {
+		assert.InDelta(b.t, value, metrics[name], 0, name)
+	}
 	asleep := report.Device.Asleep
 	if asleep {
 		assert.GreaterOrEqual(b.t, report.Memory.SleepingBytes, b.model.WeightBytes())
@@ -425,12 +433,26 @@ func (b *bookkeeping) drain() {
 	b.checkMetrics()
 }
 
+// metrics returns the values of counters and gauges, and the counts of histograms, by name and labels.
+func (b *bookkeeping) metrics() map[string]float64 {
+	families, err := b.meters.registry.Gather()
+	require.NoError(b.t, err)
+	all := map[string]float64{}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			name := f.GetName()
+			for _, l := range m.GetLabel() {
+				name += " " + l.GetValue()
+			}
+			all[name] = m.GetCounter().GetValue() + m.GetGauge().GetValue() + float64(m.GetHistogram().GetSampleCount())
+		}
+	}
+	return all
+}
+
 // checkMetrics compares the metrics with the model, once all requests have their answers.
 func (b *bookkeeping) checkMetrics() {
-	want := map[string]float64{
-		"service_running_requests": 0, "service_waiting_requests": 0, "service_queued_requests": 0, "service_step_sequences": 0,
-		"service_weights_asleep": 0, "service_sleeps_total": float64(b.sleeper.sleeps.Load()),
-	}
+	want := map[string]float64{"service_weights_asleep": 0, "service_sleeps_total": float64(b.sleeper.sleeps.Load())}
 	if b.sleeper.asleep.Load() {
 		want["service_weights_asleep"] = 1
 	}
@@ -452,18 +474,7 @@ func (b *bookkeeping) checkMetrics() {
 			want["service_refusals_total "+c.answer.problem.Code]++
 		}
 	}
-	families, err := b.meters.registry.Gather()
-	require.NoError(b.t, err)
-	got := map[string]float64{}
-	for _, f := range families {
-		for _, m := range f.GetMetric() {
-			name := f.GetName()
-			for _, l := range m.GetLabel() {
-				name += " " + l.GetValue()
-			}
-			got[name] = m.GetCounter().GetValue() + m.GetGauge().GetValue() + float64(m.GetHistogram().GetSampleCount())
-		}
-	}
+	got := b.metrics()
 	for name, value := range want {
 		assert.InDelta(b.t, value, got[name], 0, name)
 	}
@@ -690,5 +701,33 @@ func TestBooksOfAQueue(t *testing.T) {
 		b.watched.stepErr = vram.ErrOutOfMemory
 		b.step()
 		assert.Empty(t, b.live(), "a step that fails ends both")
+	})
+}
+
+// An engine that is closed ends when its last request has: those that it has are answered.
+func TestAClosedEngineEndsItsRequests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBookkeeping(t)
+		for _, tenant := range []string{"gold", "silver", "gold"} {
+			b.start(tenant, 2, 3, time.Hour, true)
+		}
+		b.check()
+		closed := make(chan struct{})
+		go func() {
+			b.engine.close()
+			close(closed)
+		}()
+		b.check()
+		select {
+		case <-closed:
+			assert.Fail(t, "it has requests")
+		default:
+		}
+		b.drain()
+		<-closed
+		for _, c := range b.calls {
+			assert.Equal(t, endedLength, c.answer.Reason)
+		}
+		b.engine = newEngine(b.watched, b.engine.broken) // which Close closes
 	})
 }

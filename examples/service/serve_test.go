@@ -6,11 +6,13 @@ import (
 	"context"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"regexp"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -191,6 +193,57 @@ func TestListenerFails(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, listener.Close())
 	assert.ErrorContains(t, r.Serve(t.Context(), t.Context(), listener, shutdown{}), "serve: accept")
+}
+
+// A listener that fails ends the requests in flight: their clients are told.
+func TestListenerFailsWithARequest(t *testing.T) {
+	t.Parallel()
+	s := newServing(t, shutdown{Linger: time.Hour, Deadline: time.Hour})
+	free := s.fill()
+	waiting := make(chan answer, 1)
+	go func() {
+		a, err := s.askAt(t.Context(), s.client, s.url, "", text("ab", 3))
+		assert.NoError(t, err)
+		waiting <- a
+	}()
+	s.until("the request that waits", func() bool { return s.device.Stats().Waits.Waiting == 1 })
+	require.NoError(t, s.listener.Close())
+	s.until("the answer", func() bool { return len(waiting) == 1 })
+	a := <-waiting
+	assert.Equal(t, "stopping", a.problem.Code, a.body)
+	assert.ErrorContains(t, <-s.ended, "serve: accept")
+	free()
+}
+
+// bounded notes the deadlines of a connection.
+type bounded struct {
+	http.ResponseWriter
+	set []time.Duration // from the begin
+	now func() time.Duration
+}
+
+func (b *bounded) SetWriteDeadline(at time.Time) error {
+	b.set = append(b.set, b.now()+time.Until(at))
+	return nil
+}
+
+// A client has so long to read from each write on, once a second at most; the first is the header.
+func TestTheTimeToRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begin := time.Now()
+		b := &bounded{ResponseWriter: httptest.NewRecorder(), now: func() time.Duration { return time.Since(begin) }}
+		w := &timely{ResponseWriter: b}
+		w.WriteHeader(http.StatusOK)
+		for range 6 {
+			time.Sleep(400 * time.Millisecond)
+			_, err := w.Write([]byte("a"))
+			require.NoError(t, err)
+		}
+		time.Sleep(time.Hour)
+		_, err := w.Write([]byte("a"))
+		require.NoError(t, err)
+		assert.Equal(t, []time.Duration{writeTimeout, 1200*time.Millisecond + writeTimeout, 2400*time.Millisecond + writeTimeout, time.Hour + 2400*time.Millisecond + writeTimeout}, b.set)
+	})
 }
 
 // A gate that was shut admits no handler, and waits for every active one.

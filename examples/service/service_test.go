@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-vram/vram"
+	"github.com/go-vram/vram/compute/tensor"
 	"github.com/go-vram/vram/examples/gpt/model"
 	"github.com/go-vram/vram/monitor/heapprofile"
 )
@@ -142,6 +143,10 @@ func TestStopAndSeed(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, first.Tokens[:end], stopped.Tokens)
 	assert.Equal(t, endedStop, stopped.Reason)
+	request.MaxTokens = end
+	last, err := r.ask(t.Context(), "", request)
+	require.NoError(t, err)
+	assert.Equal(t, endedStop, last.Reason, "it would end there, too")
 	quoted, err := json.Marshal(r.texts.decode(stopped.Tokens...))
 	require.NoError(t, err)
 	assert.Contains(t, stopped.body, `"text":`+string(quoted))
@@ -167,6 +172,10 @@ func TestCheckpoint(t *testing.T) {
 	a, err := stored.ask(t.Context(), "", text("ab", 4))
 	require.NoError(t, err)
 	assert.Equal(t, want[2:], a.Tokens)
+	halves := small()
+	halves.Type = tensor.BFloat16
+	assert.Equal(t, tensor.BFloat16, newRig(t, settings{Checkpoint: path, Model: halves}).model.Type, "the type is the command line's")
+	assert.EqualValues(t, vram.DefaultSampleBytes, heapprofile.Of(r.device).Period, "unless another one is set")
 }
 
 // Metrics and the heap profile name the caches by tenant.
