@@ -32,7 +32,6 @@ type bookkeeping struct {
 	failed  bool  // the device, outside of requests
 	idle    time.Duration
 	left    time.Time // when the last request ended
-	sleeps  uint64
 	history []string
 }
 
@@ -302,13 +301,13 @@ func (b *bookkeeping) step() {
 // advance lets time pass.
 func (b *bookkeeping) advance(d time.Duration) {
 	b.note("advance %v", d)
-	time.Sleep(d)
+	<-time.After(d) // virtual
 	b.check()
 }
 
 // settle waits until nothing moves: a step takes microseconds.
 func settle() {
-	time.Sleep(10 * time.Millisecond)
+	<-time.After(10 * time.Millisecond) // virtual
 	synctest.Wait()
 }
 
@@ -327,10 +326,8 @@ func (b *bookkeeping) check() {
 	for n, c := range b.calls {
 		f := want[c.tenant]
 		if !c.had.IsZero() {
-			until := time.Now()
 			if c.done {
-				until = c.ended
-				seconds[c.tenant] += float64(c.bytes) * until.Sub(c.had).Seconds()
+				seconds[c.tenant] += float64(c.bytes) * c.ended.Sub(c.had).Seconds()
 			} else {
 				f.charged += c.bytes
 				f.running++
@@ -440,11 +437,11 @@ func (b *bookkeeping) metrics() map[string]float64 {
 	all := map[string]float64{}
 	for _, f := range families {
 		for _, m := range f.GetMetric() {
-			name := f.GetName()
+			name := []string{f.GetName()}
 			for _, l := range m.GetLabel() {
-				name += " " + l.GetValue()
+				name = append(name, l.GetValue())
 			}
-			all[name] = m.GetCounter().GetValue() + m.GetGauge().GetValue() + float64(m.GetHistogram().GetSampleCount())
+			all[strings.Join(name, " ")] = m.GetCounter().GetValue() + m.GetGauge().GetValue() + float64(m.GetHistogram().GetSampleCount())
 		}
 	}
 	return all
@@ -598,10 +595,10 @@ func TestBooksOfASleep(t *testing.T) {
 		b.watched.sleepGate = gate
 		b.start("gold", 1, 1, time.Hour, false)
 		b.check()
-		time.Sleep(b.idle + time.Second)
+		<-time.After(b.idle + time.Second) // virtual
 		late := b.start("gold", 2, 5, time.Second, true)
 		comes := b.start("gold", 2, 5, time.Hour, true)
-		time.Sleep(2 * time.Second)
+		<-time.After(2 * time.Second) // virtual
 		synctest.Wait()
 		assert.Equal(t, "timeout", late.answer.problem.Code)
 		assert.False(t, comes.done || comes.wanted)

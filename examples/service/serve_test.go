@@ -235,11 +235,11 @@ func TestTheTimeToRead(t *testing.T) {
 		w := &timely{ResponseWriter: b}
 		w.WriteHeader(http.StatusOK)
 		for range 6 {
-			time.Sleep(400 * time.Millisecond)
+			<-time.After(400 * time.Millisecond) // virtual
 			_, err := w.Write([]byte("a"))
 			require.NoError(t, err)
 		}
-		time.Sleep(time.Hour)
+		<-time.After(time.Hour) // virtual
 		_, err := w.Write([]byte("a"))
 		require.NoError(t, err)
 		assert.Equal(t, []time.Duration{writeTimeout, 1200*time.Millisecond + writeTimeout, 2400*time.Millisecond + writeTimeout, time.Hour + 2400*time.Millisecond + writeTimeout}, b.set)

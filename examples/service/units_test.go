@@ -219,7 +219,7 @@ func TestNothingIsLeft(t *testing.T) {
 		sv.complete(w, httptest.NewRequestWithContext(t.Context(), "POST", "/v1/completions", strings.NewReader(`{"prompt":"ab","max_tokens":3}`)))
 		assert.Contains(t, w.Body.String(), endedLength)
 		require.NoError(t, sv.Close())
-		time.Sleep(2 * time.Minute)
+		<-time.After(2 * time.Minute) // virtual
 		assert.Zero(t, sv.sleeper.sleeps.Load())
 		assert.False(t, sv.broken.Load())
 	})
