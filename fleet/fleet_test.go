@@ -399,7 +399,7 @@ func TestWhatAWaitTells(t *testing.T) {
 		passes := errors.New("the ledger fails for half a second")
 		for _, with := range []error{ledger.ErrConflict, failure, passes} {
 			l.failure.Store(&with)
-			if with == passes {
+			if errors.Is(with, passes) {
 				time.AfterFunc(time.Second/2, func() { l.failure.Store(nil) })
 			}
 			short, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -407,7 +407,7 @@ func TestWhatAWaitTells(t *testing.T) {
 			cancel()
 			var waited *fleet.WaitError
 			require.True(t, errors.As(err, &waited), "%v", err)
-			if with == failure {
+			if errors.Is(with, failure) {
 				assert.ErrorIs(t, waited.Ledger, failure)
 			} else {
 				assert.NoError(t, waited.Ledger)
