@@ -186,6 +186,30 @@ func TestARefusedUseIsNotOpen(t *testing.T) {
 	}
 }
 
+// An announcement or a record that meets another one is repeated, and both take effect; one that meets the free is refused.
+func TestAnAnnouncementThatMeetsAnotherIsRepeated(t *testing.T) {
+	t.Parallel()
+	c, o, _ := cacheOf(0)
+	for name, announce := range map[string]func(s *Slot, w, handle uint64) error{
+		"announce": func(s *Slot, w, handle uint64) error { return s.announceFrom(w, handle, Announced) },
+		"record":   func(s *Slot, w, handle uint64) error { return s.recordFrom(w, handle, 3) },
+	} {
+		s, handle := c.Take(512)
+		seen := s.word.Load()
+		require.NoError(t, s.Announce(handle, Detached))
+		require.NoError(t, announce(s, seen, handle))
+		require.NoError(t, s.Free(handle))
+		assert.Equal(t, Announced|Detached, s.Flags()&(Announced|Detached), name)
+		number, alone := s.User()
+		assert.Equal(t, name == "record", alone && number == 3, name)
+		word := s.word.Load()
+		require.ErrorIs(t, announce(s, seen, handle), ErrStale, name)
+		assert.Equal(t, word, s.word.Load(), name)
+		require.Same(t, s, o.Used(false))
+		o.Collect(s)
+	}
+}
+
 // An allocation has one value: the first call of Attach makes it. Calls for earlier handles are refused.
 func TestAttachMakesOneValue(t *testing.T) {
 	t.Parallel()

@@ -8,9 +8,11 @@ import (
 )
 
 // Announce sets a flag on a live handle, so that its free takes the slow path.
-func (s *Slot) Announce(handle uint64, f Flag) error {
-	for {
-		w := s.word.Load()
+func (s *Slot) Announce(handle uint64, f Flag) error { return s.announceFrom(s.word.Load(), handle, f) }
+
+// announceFrom is Announce for a slot that had the word w a moment ago.
+func (s *Slot) announceFrom(w, handle uint64, f Flag) error {
+	for ; ; w = s.word.Load() {
 		next, ok := nextFlag(w, handle, f)
 		if !ok {
 			return ErrStale
@@ -29,9 +31,11 @@ func (s *Slot) Announce(handle uint64, f Flag) error {
 // In the note the bit is set before the flag: a free that finds the flag finds the bit. A bit without a flag,
 // of a handle that was freed concurrently, means nothing; it may make a later announced free of the slot wait
 // for one more stream.
-func (s *Slot) Record(handle uint64, number int) error {
-	for {
-		w := s.word.Load()
+func (s *Slot) Record(handle uint64, number int) error { return s.recordFrom(s.word.Load(), handle, number) }
+
+// recordFrom is Record for a slot that had the word w a moment ago.
+func (s *Slot) recordFrom(w, handle uint64, number int) error {
+	for ; ; w = s.word.Load() {
 		next, noted, ok := nextRecord(w, handle, number)
 		switch {
 		case !ok:
