@@ -114,6 +114,9 @@ func TestSleepingPagesAreFreed(t *testing.T) {
 					}
 					m.Free(Run{First: freed.First + half, Pages: freed.Pages - half}, Tag{})
 					check(t, m)
+					for at := freed.First; at < freed.End(); at++ {
+						assert.NotEqual(t, Lent, m.pages[at].state, "page %d", at)
+					}
 					if sleepFails < 0 && freed.Pages >= 4 {
 						assert.Equal(t, "reserved 8 asleep 4", figures(m), "no page names it")
 					}
