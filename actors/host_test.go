@@ -43,6 +43,7 @@ func TestAHostTakesThePlaceOfTheScheduler(t *testing.T) {
 	Go(l, "a name", func() { ran++; close(closed) })
 	Wait(l, closed)
 	Yield(l)
+	Yield(nil)
 	w := NewWorker(l, "worker")
 	w.Start()
 	w.Schedule(func() { ran++ })

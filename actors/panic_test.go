@@ -334,6 +334,26 @@ func TestATurnThatEndsItsGoroutine(t *testing.T) {
 	r.Leave()
 }
 
+// What a turn achieved before a message ended its goroutine is performed.
+func TestTheEffectsOfATurnThatEndsItsGoroutine(t *testing.T) {
+	for name, post := range map[string]func(*Ref, Message){
+		"on the caller": func(r *Ref, m Message) { go r.Call(m) },
+		"on the worker": (*Ref).Tell,
+	} {
+		p := &probe{}
+		r := spawn(t, p)
+		performed := make(chan struct{})
+		post(r, newJob(func() {
+			p.onDetach = once(func() { close(performed) })
+			runtime.Goexit()
+		}))
+		<-performed
+		next := newJob(nil)
+		r.Tell(next)
+		require.NoError(t, next.wait(), name)
+	}
+}
+
 func TestEffectsThatEndTheWorker(t *testing.T) {
 	p := &probe{}
 	r := spawn(t, p)
