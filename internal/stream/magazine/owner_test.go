@@ -437,6 +437,64 @@ func TestUninstallLeavesOthersInPlace(t *testing.T) {
 	assert.Same(t, other, o.Spans.At(last, 0))
 }
 
+// In a sharded bucket a magazine leaves only its own place, and comes back to it.
+func TestAShardIsLeftAndComeBackTo(t *testing.T) {
+	t.Parallel()
+	_, o, m := cacheOf(last)
+	m.contended.Store(contendedLimit)
+	require.True(t, o.Spans.Shard(m, 3))
+	first, second := o.Spans.New(last, 8, 0), o.Spans.New(last, 9, 0)
+	o.Spans.Install(first, 5)
+	o.Spans.Install(second, 5) // takes the place
+	o.Spans.Uninstall(first)
+	assert.Same(t, second, o.Spans.At(last, 5))
+	assert.Same(t, m, o.Spans.At(last, 3))
+	o.Spans.Uninstall(second)
+	assert.Nil(t, o.Spans.At(last, 5))
+	o.Spans.Reinstall(first)
+	assert.Same(t, first, o.Spans.At(last, 5))
+	assert.Same(t, m, o.Spans.At(last, 3))
+	assert.Nil(t, o.Spans.At(last, 0))
+}
+
+// The remainder of a span has no slot.
+func TestEachOffsetOfASpanHasItsSlot(t *testing.T) {
+	t.Parallel()
+	for class := range sizeclass.Count {
+		_, _, m := cacheOf(class)
+		units := sizeclass.BlockUnits(class)
+		for at := range sizeclass.SpanUnits(class) {
+			var want *Slot
+			if i := at / units; i < sizeclass.SpanBlocks(class) {
+				want = m.At(int(i))
+			}
+			require.Same(t, want, m.Carved(at), "class %d, offset %d", class, at)
+		}
+	}
+}
+
+// A handle that no caller has seen can be ended, unless it has flags; nothing is taken back from a cache that has ended.
+func TestRetractAndEnd(t *testing.T) {
+	t.Parallel()
+	c, o, _ := cacheOf(0)
+	s, handle := c.Take(512)
+	require.NoError(t, s.Announce(handle, Watched))
+	assert.False(t, o.Retract(s))
+	assert.True(t, s.Live(handle))
+	require.NoError(t, s.Free(handle))
+	s, handle = c.Take(512)
+	assert.True(t, o.Retract(s))
+	assert.False(t, s.Live(handle))
+	assert.True(t, s.FreedSince(handle))
+
+	o.LetTakeBack(1)
+	h := lend(o, 1)
+	require.NoError(t, h.Free(h.word))
+	o.End()
+	back, _ := c.TakeBack(512)
+	assert.Nil(t, back)
+}
+
 // Magazines of too many lengths are dropped when closed and all slots are returned; their frees stay counted;
 // those in use stay.
 func TestBoundExactForgetsWhatIsHome(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/internal/sizeclass"
 )
 
 // chiSquare compares counts of draws by cell with equal chances: so many standard
@@ -161,6 +162,51 @@ func TestAllocTellsWhatIsSampled(t *testing.T) {
 	assert.Zero(t, d.cache.Share(), "no samples come back")
 	assert.Zero(t, run())
 	assert.Zero(t, count.sampled)
+}
+
+// The length of the block decides, not of the request, also where the bucket is contended.
+func TestShortRequestsAreSampledAsTheirBlocks(t *testing.T) {
+	t.Parallel()
+	const bytes = 17 << sizeclass.UnitShift // in blocks of 18 units
+	d := newDesk()
+	count := &told{}
+	d.cache.Extend(count)
+	class := sizeclass.Of(17)
+	m := d.owner.Spans.New(class, 1, firstAddress)
+	d.owner.Spans.Install(m, 0)
+	d.owner.SetShare(Everything / 36)
+	for _, sharded := range []bool{false, true} {
+		if sharded {
+			m.contended.Store(contendedLimit)
+			require.True(t, d.owner.Spans.Shard(m, Hint()))
+		}
+		differ := 0
+		for range 2000 {
+			before := count.sampled
+			s, handle, _, err := d.cache.Alloc(bytes)
+			require.NoError(t, err)
+			require.EqualValues(t, 18, m.UnitsOf(s))
+			want := d.cache.Share().Samples(s.Draw(handle), 18)
+			require.Equal(t, want, count.sampled > before)
+			if want != d.cache.Share().Samples(s.Draw(handle), 17) {
+				differ++
+			}
+			require.NoError(t, s.Free(handle))
+		}
+		assert.Positive(t, differ)
+	}
+}
+
+// Setting the share that is set already keeps a lowered one; another one replaces it.
+func TestAShareThatIsSetAgainStaysLowered(t *testing.T) {
+	t.Parallel()
+	c, o, _ := cacheOf(0)
+	o.SetShare(1 << 10)
+	c.LowerShare(3)
+	o.SetShare(1 << 10)
+	assert.EqualValues(t, 1<<7, c.Share())
+	o.SetShare(1 << 11)
+	assert.EqualValues(t, 1<<11, c.Share())
 }
 
 // A handle that was found is watched, also if its block was moved since. One that was freed changes nothing: the slot, and its

@@ -31,7 +31,9 @@ func (s *Slot) announceFrom(w, handle uint64, f Flag) error {
 // In the note the bit is set before the flag: a free that finds the flag finds the bit. A bit without a flag,
 // of a handle that was freed concurrently, means nothing; it may make a later announced free of the slot wait
 // for one more stream.
-func (s *Slot) Record(handle uint64, number int) error { return s.recordFrom(s.word.Load(), handle, number) }
+func (s *Slot) Record(handle uint64, number int) error {
+	return s.recordFrom(s.word.Load(), handle, number)
+}
 
 // recordFrom is Record for a slot that had the word w a moment ago.
 func (s *Slot) recordFrom(w, handle uint64, number int) error {
