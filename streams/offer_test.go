@@ -157,7 +157,7 @@ func TestAReclaimRequestHasOneAnswer(t *testing.T) {
 	r.work(other, time.Second)
 	require.NoError(t, b.Free())
 	require.NoError(t, home.inTurn(t.Context(), func() {
-		home.turn.sort()
+		home.turn.state.core.Drain()
 		x := &home.turn.reclaims
 		a := &reclaim{runsGranted: x.state.claims.ReceivedRuns() + 1}
 		x.handle(a)
@@ -308,6 +308,8 @@ func TestWhatARequestAsksFor(t *testing.T) {
 				assert.Equal(t, first, m.Place)
 				assert.Equal(t, poolcore.Waiting, m.Patience)
 				assert.Equal(t, 3*mib, m.Bytes)
+				assert.Equal(t, 3*mib, m.RequestedBytes)
+				assert.Equal(t, 3*mib, m.BlockBytes)
 				d.endWaiting(&x.claim)
 				ask := x.askRefill(&s.turn.searches, 7, []uint32{2})
 				assert.Equal(t, (*pool.ReservationControl)(set).ID(), ask.From, "it draws from its reservation also then")

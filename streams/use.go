@@ -102,7 +102,7 @@ func (u Use) Done() error {
 	}
 	number := u.line.Next()
 	_ = guard(u.line.Panics, func() error { number = u.line.TakeNow(); return nil })
-	return u.refusal(u.use.End(number))
+	return u.use.End(number)
 }
 
 // refusal turns a magazine's error about the buffer of a use into this package's.
