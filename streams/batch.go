@@ -169,8 +169,12 @@ func (s *Stream) FreeBatch(b []Buffer) error { return freeBatch(b) }
 // batchNow fills dst from the magazines and, if the turn is free, from the stream's ranges. It
 // reports whether no buffer is missing; if one is, those in dst are booked as parts.
 func (s *Stream) batchNow(dst []Buffer, bytes []int64) (f batchStart, whole bool) {
+	return s.batchSince(s.parts.Reading(), dst, bytes)
+}
+
+// batchSince is batchNow after a reading of the books.
+func (s *Stream) batchSince(reading uint64, dst []Buffer, bytes []int64) (f batchStart, whole bool) {
 	clear(dst)
-	reading := s.parts.Reading()
 	if s.takeBatch(dst, bytes) {
 		return batchStart{}, true
 	}

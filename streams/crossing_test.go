@@ -453,3 +453,75 @@ func TestAllFreedBuffersOfAGraphAreThawed(t *testing.T) {
 	require.NoError(t, hold.Free())
 	r.tick(home)
 }
+
+// A buffer becomes steady by several reads of one stream since the last write, or since a work that was to write and was not submitted.
+func TestReadsCountAgainAfterAWriteThatWasNotMade(t *testing.T) {
+	t.Parallel()
+	for _, submitted := range []bool{true, false} {
+		r, home, other := pair(t, 64*mib)
+		b := must(t, home, mib)
+		for range 3 {
+			for read := range steadyReads {
+				o, _ := b.slot.Attached(b.word).(*order)
+				assert.False(t, o != nil && o.steady.Load(), "after %d reads", read)
+				r.crosses(other, b, false, 0)
+			}
+			assert.True(t, r.quietly(other, b))
+			if submitted {
+				for range steadyReads - 1 {
+					r.crosses(home, b, true, 0)
+					r.crosses(other, b, false, 0)
+				}
+				r.crosses(home, b, true, 0)
+				continue
+			}
+			c := Submitter{home}.Crossing()
+			require.NoError(t, c.Touch(b, true, 0))
+			_, err := c.Begin()
+			require.NoError(t, err)
+			c.Leave()
+		}
+		require.NoError(t, b.Free())
+	}
+}
+
+// A work on a buffer of its own stream that was freed since Touch, while another stream used it, is not submitted.
+func TestABufferThatWasFreedBetweenTouchAndBegin(t *testing.T) {
+	t.Parallel()
+	r, home, other := pair(t, 64*mib)
+	kept, own := must(t, home, mib), must(t, home, mib)
+	c := Submitter{home}.Crossing()
+	require.NoError(t, c.Touch(kept, true, 3))
+	require.NoError(t, c.Touch(own, true, 5))
+	require.NoError(t, own.Free())
+	next := must(t, home, mib)
+	require.Same(t, own.slot, next.slot)
+	r.crosses(other, next, false, 0)
+	index, err := c.Begin()
+	c.Leave()
+	require.ErrorIs(t, err, ErrNotLive)
+	assert.Equal(t, 5, index)
+	require.NoError(t, kept.Free())
+	require.NoError(t, next.Free())
+}
+
+// Work on memory of a sleeper whose copies have ended waits for nothing, and work that represents another device on the sleeper's stream
+// holds no other up.
+func TestWorkOnASleepersMemoryWaitsForItsCopiesAlone(t *testing.T) {
+	t.Parallel()
+	r, home, other := pair(t, 64*mib)
+	x := r.sleeper(t, home)
+	b, err := x.Alloc(mib)
+	require.NoError(t, err)
+	c := Submitter{home}.Crossing()
+	require.NoError(t, c.TouchFor(Submitter{x.s}, b, true, 0))
+	assert.Nil(t, b.slot.Attached(b.word), "it has no order")
+	_, err = c.Begin()
+	require.NoError(t, err)
+	c.After()
+	c.Leave()
+	before := r.faults.Calls("cuStreamWaitEvent")
+	r.crosses(other, b, false, 0)
+	assert.Equal(t, before, r.faults.Calls("cuStreamWaitEvent"), "no copy was made")
+	require.NoError(t, b.Free())
+}

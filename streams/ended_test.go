@@ -82,16 +82,29 @@ func TestAStreamThatWasNotWaitedForKeepsItsMemory(t *testing.T) {
 		assert.Equal(t, !fails, tail.Finished())
 		assert.Equal(t, fails, tail.kept.Load() == s)
 		r.until(func() bool { return fails || r.books().LentBytes <= 8*mib })
+		b := must(t, other, 48*mib)
+		assert.GreaterOrEqual(t, r.gpu.Now(), time.Hour)
+		require.NoError(t, b.Free())
 		b, err := other.Alloc(64 * mib)
 		if fails {
 			require.ErrorIs(t, err, pool.ErrOutOfMemory, "the stream keeps its memory")
 			b, err = other.Alloc(56 * mib)
 		}
 		require.NoError(t, err)
-		assert.GreaterOrEqual(t, r.gpu.Now(), time.Hour)
 		require.NoError(t, b.Free())
 		require.NoError(t, other.Trim(t.Context()))
 	}
+}
+
+// The end of the device releases the fences on a stream that was not waited for. The rig finds an event that is left.
+func TestTheEndReleasesFences(t *testing.T) {
+	t.Parallel()
+	r, s, _ := pair(t, 16*mib)
+	r.work(s, time.Second)
+	s.cuda.line.TakeNow()
+	r.fail("cuStreamSynchronize")
+	require.ErrorIs(t, s.Close(), cudadrv.Unknown)
+	assert.NotZero(t, r.gpu.Objects()["event"])
 }
 
 // Memory of a sleeper that is asleep returns with its Close, also if the driver fails to wait for the stream: no work uses it.

@@ -81,6 +81,7 @@ func (r *rig) close() {
 	for _, s := range r.streams {
 		r.rests(s)
 		_ = s.Close() // an error if the stream was stopped or quarantined
+		assert.Zero(r.t, s.parts.Units(), "no batch has a block")
 		assert.Zero(r.t, s.cuda.calls.Load(), "every call that was announced has ended")
 		assert.Zero(r.t, s.cuda.announcement.word.Load(), "every call has left, and every capture has ended")
 	}
