@@ -16,6 +16,7 @@ import (
 	"github.com/go-vram/vram/actors"
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/internal/fence"
+	"github.com/go-vram/vram/internal/recovered"
 	"github.com/go-vram/vram/internal/recoveredtest"
 	"github.com/go-vram/vram/internal/stream/claims"
 	"github.com/go-vram/vram/internal/stream/core"
@@ -406,6 +407,8 @@ func TestALeaseWhoseEndPanics(t *testing.T) {
 	home.sibling = func() (*Stream, error) { return r.stream(core.Budget{}), nil }
 	h, err := submitter(t, home).NewHold()
 	require.NoError(t, err)
+	panics := new(recovered.Log)
+	h.s.cuda.panics = panics
 	l := h.NewLease()
 	r.work(h.s, time.Second)
 	r.faults.SetBefore(func(call string) {
@@ -415,6 +418,9 @@ func TestALeaseWhoseEndPanics(t *testing.T) {
 	})
 	require.NoError(t, l.End())
 	require.True(t, l.Ended())
+	assert.EqualValues(t, 1, panics.Count())
+	assert.False(t, l.Finish())
+	assert.EqualValues(t, 2, panics.Count(), "that of the fence, too")
 	r.faults.SetBefore(nil)
 	assert.False(t, l.Finish())
 	assert.Less(t, r.gpu.Now(), time.Second)

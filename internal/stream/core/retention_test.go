@@ -36,6 +36,20 @@ func TestLengthThatComesBackIsKept(t *testing.T) {
 	w.finish(true)
 }
 
+// A length comes back, too, by blocks that have a flag, as those of a closed magazine have.
+func TestALengthOfDetachedBlocksIsKept(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 512, Budget{})
+	const bytes = 256 * kib
+	for range heatKept + 2 {
+		b := w.alloc(bytes, 0, w.always)
+		require.NoError(t, b.slot.Announce(b.word, magazine.Detached))
+		w.free(b)
+	}
+	assert.True(t, w.exact(bytes).Open)
+	w.finish(true)
+}
+
 // TestLengthThatDoesNotComeBackIsNotKept frees each buffer only after the next one was allocated.
 func TestLengthThatDoesNotComeBackIsNotKept(t *testing.T) {
 	t.Parallel()
