@@ -1,0 +1,359 @@
+package streams
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/futures"
+	"github.com/go-vram/vram/internal/fence"
+	poolcore "github.com/go-vram/vram/internal/pool/core"
+	"github.com/go-vram/vram/internal/stream/claims"
+	"github.com/go-vram/vram/internal/stream/core"
+	"github.com/go-vram/vram/pool"
+)
+
+// Each call on a CUDA stream that is being captured is refused with an error that names the stream, makes no driver call, and leaves
+// nothing announced; and works once the capture has ended.
+func TestEachCallOnACapturedStreamIsRefused(t *testing.T) {
+	t.Parallel()
+	const wait, record, sync = "cuStreamWaitEvent", "cuEventRecord", "cuStreamSynchronize"
+	zeroed := func(s *Stream, owner *pool.Tenant) error {
+		b, err := s.AllocFor(context.Background(), Request{Bytes: kib, Zero: true, Tenant: owner})
+		if err == nil {
+			err = b.Free()
+		}
+		return err
+	}
+	owner := pool.NewTenant("owner", 1, pool.Quota{})
+	for name, row := range map[string]struct {
+		call string // of the error; empty: none
+		make func(captured, other *Stream) error
+	}{
+		"a memset":              {"cuMemsetD8Async", func(captured, _ *Stream) error { return zeroed(captured, nil) }},
+		"a tenant's memset":     {"cuMemsetD8Async", func(captured, _ *Stream) error { return zeroed(captured, owner) }},
+		"WaitStream":            {wait, func(captured, other *Stream) error { return captured.WaitStream(other) }},
+		"WaitStream of another": {record, func(captured, other *Stream) error { return other.WaitStream(captured) }},
+		"a wait":                {wait, func(captured, other *Stream) error { return captured.cuda.waitFor(&other.cuda) }},
+		"a wait of another":     {record, func(captured, other *Stream) error { return other.cuda.waitFor(&captured.cuda) }},
+		"Between":               {wait, func(captured, other *Stream) error { return Submitter{captured}.Between(Submitter{other}, nothing) }},
+		"Between of another":    {wait, func(captured, other *Stream) error { return Submitter{other}.Between(Submitter{captured}, nothing) }},
+		"a synchronisation":     {sync, func(captured, _ *Stream) error { return captured.cuda.synchronize() }},
+		"Synchronize":           {sync, func(captured, _ *Stream) error { return Submitter{captured}.Synchronize() }},
+		"Close":                 {sync, func(captured, _ *Stream) error { return captured.Close() }},
+		"a record": {record, func(captured, _ *Stream) error {
+			mark, err := captured.cuda.mark()
+			if err == nil {
+				captured.cuda.discard(mark)
+			}
+			return err
+		}},
+		"a wait for a mark":      {wait, func(captured, _ *Stream) error { return captured.cuda.precede(fence.Mark{}) }},
+		"a settle":               {record, func(captured, other *Stream) error { return captured.cuda.settle(context.Background(), &other.cuda) }},
+		"a settle before others": {wait, func(captured, other *Stream) error { return other.cuda.settle(context.Background(), &captured.cuda) }},
+		"a query": {"", func(captured, _ *Stream) error {
+			if captured.cuda.idle() {
+				return errPlanned
+			}
+			return nil
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r, captured, other := pair(t, 64*mib)
+			r.pool.AddTenants(owner)
+			require.NoError(t, must(t, captured, 8*mib).Free())
+			require.NoError(t, r.gpu.BeginCapture(captured.Handle()))
+			calls := func() (n uint64) {
+				for _, f := range []string{"cuMemsetD8Async", sync, "cuStreamQuery", wait} {
+					n += r.faults.Calls(f)
+				}
+				return n
+			}
+			before := calls()
+			err := row.make(captured, other)
+			if row.call == "" {
+				require.NoError(t, err)
+			} else {
+				forbidden(t, err, captured, row.call)
+			}
+			assert.Equal(t, before, calls())
+			for _, s := range []*Stream{captured, other} {
+				assert.Zero(t, s.cuda.calls.Load())
+				assert.Zero(t, s.cuda.announcement.word.Load())
+			}
+			_, err = r.gpu.EndCapture(captured.Handle())
+			require.NoError(t, err)
+			if name != "a wait for a mark" && row.call != "" {
+				require.NoError(t, row.make(captured, other))
+			}
+		})
+	}
+}
+
+func nothing() error { return nil }
+
+// Each effect of a turn is performed: of several of a kind all, in order.
+func TestAllEffectsAreMade(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, 16*mib)
+	s := r.stream(core.Budget{})
+	r.work(s, time.Second)
+	e := &effects{stream: &s.wiring, spare: func(*effects) {}}
+	var made []string
+	note := func(what string) { made = append(made, what) }
+	var replies [2]callback
+	for i := range 2 {
+		s.cuda.order()
+		e.returns.Push(outgoingReturn{Return: poolcore.Return{Client: s.id, Fence: poolcore.Fence(1000 + i), Stirred: true}})
+		e.replies.Push(&replies[i])
+		mark, err := s.cuda.mark()
+		require.NoError(t, err)
+		e.discards.Push(mark)
+		e.withdrawals.Push(1 << 40)
+		e.blocks.Push(poolcore.Block{Client: s.id, Token: 1 << 40})
+		e.offers.Push(answeredOffer{1 << 40, false})
+		e.fills.Push(filling(func() { note(fmt.Sprint("fill ", i)) }))
+		e.fences.Push(fencing{s.cuda.line, 0, true})
+		e.again.Push(&callback{run: func() { note(fmt.Sprint("again ", i)) }})
+		var none []LiveBuffer
+		e.consults.Push(consulting{largest: &none, failed: errPlanned, refused: failing(func(err error) {
+			require.ErrorIs(t, err, errPlanned)
+			note(fmt.Sprint("consult ", i))
+		})})
+	}
+	s.peers.largest(nil, true) // else others make the list, and the answers
+	records := r.faults.Calls("cuEventRecord")
+	e.Perform()
+	assert.Equal(t, []string{"fill 0", "fill 1", "again 0", "again 1", "consult 0", "consult 1"}, made)
+	assert.EqualValues(t, 2, r.faults.Calls("cuEventRecord")-records)
+	for i := range replies {
+		assert.True(t, replies[i].promise.Future().Completed())
+	}
+	r.gpu.Advance(time.Second)
+}
+
+// filling is a claim that is filled.
+type filling func()
+
+func (f filling) fill(*cudaStream) { f() }
+
+// failing is a claim that fails.
+type failing func(err error)
+
+func (f failing) Fail(err error) { f(err) }
+
+// A turn that queries fences is followed by a search, and a turn that has queried none is not.
+func TestWhichSearchesAreRepeated(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, 16*mib)
+	look := fencing{r.stream(core.Budget{}).cuda.line, 0, true}
+	for _, before := range []claims.Searched{claims.First, claims.AfterFences, claims.AfterLook, claims.AfterTake} {
+		var e effects
+		assert.Equal(t, claims.First, e.searchAfter(before))
+		e.fences.Push(look)
+		want := claims.First
+		if before == claims.First {
+			want = claims.AfterFences
+		}
+		assert.Equal(t, want, e.searchAfter(before))
+		e.sought = claims.AfterTake
+		assert.Equal(t, claims.AfterTake, e.searchAfter(before))
+	}
+}
+
+// A buffer's memory is reached through the stream that it belongs to, by kernels of another device that reach the memory of its device.
+func TestWhichMemoryKernelsReach(t *testing.T) {
+	t.Parallel()
+	r, home, own := pair(t, 16*mib)
+	_, foreign, _ := pair(t, 16*mib)
+	b, freed := must(t, home, mib), must(t, home, mib)
+	require.NoError(t, freed.Free())
+	_, err := Submitter{foreign}.Reach(b)
+	require.ErrorIs(t, err, ErrForeign)
+	foreign.peers.Reach(home.peers)
+	reached, err := Submitter{foreign}.Reach(b)
+	require.NoError(t, err)
+	assert.Same(t, home, reached.Stream())
+	_, err = Submitter{own}.Reach(b)
+	require.ErrorIs(t, err, ErrForeign, "the same device needs no other stream")
+	_, err = Submitter{foreign}.Reach(freed)
+	require.ErrorIs(t, err, ErrNotLive)
+	home.sibling = func() (*Stream, error) { return r.stream(core.Budget{}), nil }
+	h, err := submitter(t, home).NewHold()
+	require.NoError(t, err)
+	kept, err := h.Alloc(mib)
+	require.NoError(t, err)
+	_, err = Submitter{foreign}.Reach(kept)
+	require.ErrorIs(t, err, ErrForeign, "nothing is submitted to the stream of a hold")
+	require.NoError(t, kept.Free())
+	require.NoError(t, h.End())
+	require.NoError(t, b.Free())
+}
+
+// An allocation of a hold that fails returns the error.
+func TestAnAllocationOfAHoldThatFails(t *testing.T) {
+	t.Parallel()
+	r, home, _ := pair(t, 16*mib)
+	home.sibling = func() (*Stream, error) { return r.stream(core.Budget{}), nil }
+	h, err := submitter(t, home).NewHold()
+	require.NoError(t, err)
+	_, err = h.Alloc(32 * mib)
+	require.Error(t, err)
+	_, err = h.AllocFor(t.Context(), Request{Bytes: 32 * mib})
+	require.Error(t, err)
+	require.NoError(t, h.End())
+}
+
+// Calls of a Handover that NewHandover did not make, or without a context, are refused. Len counts the values that were not received.
+func TestWhichHandoversAreCallable(t *testing.T) {
+	t.Parallel()
+	_, from, to := pair(t, 16*mib)
+	var none *Handover[int]
+	made := NewHandover[int](from, to, 2)
+	for _, row := range []struct {
+		h    *Handover[int]
+		ctx  context.Context
+		want error
+	}{
+		{none, t.Context(), ErrNotOpen}, {&Handover[int]{}, t.Context(), ErrNotOpen}, {made, nil, futures.ErrNilContext},
+	} {
+		require.ErrorIs(t, row.h.Send(row.ctx, 1), row.want)
+		_, err := row.h.Receive(row.ctx)
+		require.ErrorIs(t, err, row.want)
+		_, ok := row.h.TryReceive()
+		assert.False(t, ok)
+		assert.Zero(t, row.h.Len())
+	}
+	for n := range 3 {
+		assert.Equal(t, n, made.Len())
+		if n < 2 {
+			require.NoError(t, made.Send(t.Context(), n))
+		}
+	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	require.ErrorIs(t, made.Send(ended, 7), context.Canceled)
+	for n := range 2 {
+		v, err := made.Receive(t.Context())
+		require.NoError(t, err)
+		assert.Equal(t, n, v)
+	}
+	_, err := made.Receive(ended)
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+// Memory whose uses on a stream have ended is free once its own stream waits for that one on the device: without a fence, also if the
+// work has not finished. A wait that fails is no order.
+func TestAWaitOfItsStreamEndsTheUsesOfMemory(t *testing.T) {
+	t.Parallel()
+	for _, fails := range []bool{false, true} {
+		r, home, other := pair(t, 64*mib)
+		b := must(t, home, 4*mib)
+		use, err := b.Use(other)
+		require.NoError(t, err)
+		r.work(other, time.Second)
+		require.NoError(t, use.Done())
+		if fails {
+			r.fail("cuStreamWaitEvent")
+			require.ErrorIs(t, home.WaitStream(other), cudadrv.Unknown)
+			r.faults.Clear()
+		} else {
+			require.NoError(t, home.WaitStream(other))
+		}
+		require.NoError(t, b.Free())
+		assert.Equal(t, fails, r.stats(home).PendingBytes > 0)
+		r.gpu.Advance(time.Second)
+	}
+}
+
+// A tenant's request that may wait for its quota gets its memory with the free that makes room in it, and counts as a request of a byte
+// if it is for none.
+func TestARequestWaitsForItsQuota(t *testing.T) {
+	t.Parallel()
+	for _, batch := range []bool{false, true} {
+		for _, bytes := range []int64{0, 2 * mib} {
+			r := newRig(t, 64*mib)
+			s := r.stream(core.Budget{})
+			owner := pool.NewTenant("owner", 1, pool.Quota{LimitBytes: 4 * mib})
+			r.pool.AddTenants(owner)
+			b, err := s.AllocFor(t.Context(), Request{Bytes: 4 * mib, Tenant: owner})
+			require.NoError(t, err)
+			answered := func() bool { return false }
+			var free func() error
+			if batch {
+				f := s.AllocBatchForAsync(t.Context(), BatchRequest{Bytes: []int64{bytes}, Wait: true, Tenant: owner})
+				answered, free = f.Completed, func() error { b, _ := f.Await(t.Context()); return b.Free() }
+			} else {
+				f := s.AllocAsync(t.Context(), Request{Bytes: bytes, Wait: true, Tenant: owner})
+				answered, free = f.Completed, func() error { b, _ := f.Await(t.Context()); return b.Free() }
+			}
+			all, err := control(s).Waiting(t.Context())
+			require.NoError(t, err)
+			if assert.Len(t, all, 1) {
+				assert.Equal(t, WaitForQuota, all[0].For)
+				assert.Equal(t, max(bytes, 1), all[0].Bytes)
+			}
+			assert.False(t, answered())
+			require.NoError(t, b.Free())
+			r.until(answered)
+			require.NoError(t, free())
+			assert.Zero(t, owner.Stats().ChargedBytes)
+		}
+	}
+}
+
+// Memory of a stream that was quarantined stays with it at its end, also if it was closed before; other memory returns.
+func TestTheEndOfAClosedStreamReturnsItsMemory(t *testing.T) {
+	t.Parallel()
+	for _, cause := range []error{ErrClosed, fmt.Errorf("%w: books", ErrQuarantined), errors.New("stopped")} {
+		r, s, _ := pair(t, 16*mib)
+		kept, b := must(t, s, 2*mib), must(t, s, 4*mib)
+		require.NoError(t, s.Close())
+		var host lazyHost
+		leave := r.occupy(s)
+		s.turn.state.wakeDue.Store(true) // the free's turn comes later
+		require.NoError(t, b.Free())
+		s.host = &host
+		s.turn.ending.stopped(cause)
+		assert.Len(t, host.due, map[bool]int{true: 0, false: 1}[errors.Is(cause, ErrQuarantined)], cause)
+		s.turn.state.wakeDue.Store(false)
+		leave()
+		host.run()
+		s.host = nil
+		require.NoError(t, kept.Free())
+	}
+}
+
+// Others know whether any stream of the device has pending memory.
+func TestAnyStreamMayHavePendingMemory(t *testing.T) {
+	t.Parallel()
+	r, home, other := pair(t, 16*mib)
+	assert.False(t, r.peers.anyPending())
+	b := must(t, home, mib)
+	require.NoError(t, b.RecordStream(other))
+	r.work(other, time.Second)
+	require.NoError(t, b.Free())
+	r.tick(home)
+	assert.True(t, r.peers.anyPending())
+	r.gpu.Advance(time.Second)
+	r.tick(home)
+	assert.False(t, r.peers.anyPending())
+	assert.Zero(t, (*Stream)(nil).ID())
+	assert.Zero(t, (*Stream)(nil).Handle())
+	for _, await := range []bool{false, true} {
+		assert.Equal(t, await, Submitter{home}.AwaitsLaunches())
+		r.peers.RecordLaunches(true)
+	}
+	r.peers.recordsLaunches = false
+	require.ErrorIs(t, error(&FaultError{Err: cudadrv.Unknown}), ErrDeviceFailed)
+	require.NotErrorIs(t, error(&FaultError{Err: cudadrv.Unknown}), ErrClosed)
+	assert.Equal(t, "1 buffer of 1 KiB, waits, priority 3", BatchRequest{Bytes: []int64{kib}, Wait: true, Priority: 3}.String())
+	assert.Equal(t, "1 buffer of 1 KiB", BatchRequest{Bytes: []int64{kib}}.String())
+}
