@@ -188,8 +188,7 @@ func (d *dispatcher) denied(m *denied) {
 		d.refuse(c, m.err, false)
 		return
 	}
-	d.countWait(c)
-	c.want.putBack(d.searches)
+	d.countWait(c) // a parked claim holds nothing
 	d.fail(c, m.err)
 	d.current = nil
 }

@@ -353,6 +353,26 @@ func TestASweepWaitsForOtherLooks(t *testing.T) {
 	assert.True(t, line.Passed(number))
 }
 
+// A sweep does not wait for a look that is held up in the driver.
+func TestASweepDoesNotWaitForALookThatHangs(t *testing.T) {
+	t.Parallel()
+	r, _, other := pair(t, 16*mib)
+	line := other.cuda.line
+	number := line.TakeNow()
+	entered, release := r.holdUp("cuEventQuery")
+	var all sync.WaitGroup
+	all.Go(func() {
+		_, err := line.Look()
+		assert.NoError(t, err)
+	})
+	<-entered
+	yields := 0
+	fencing{line: line, number: number}.sweep(&yielding{step: func() { yields++ }})
+	assert.Equal(t, maxYields, yields)
+	release()
+	all.Wait()
+}
+
 // A buffer has an age in the list of live buffers if it has a tag, or its request has waited.
 func TestWhichBuffersHaveAnAge(t *testing.T) {
 	t.Parallel()

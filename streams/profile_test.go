@@ -51,6 +51,8 @@ func ways(t *testing.T, s *Stream) map[string]func(bytes int64) []Buffer {
 		require.NoError(t, err)
 		return []Buffer{b}
 	}
+	owner := pool.NewTenant("owner", 1, pool.Quota{})
+	s.pool.AddTenants(owner)
 	return map[string]func(bytes int64) []Buffer{
 		"Alloc":         func(bytes int64) []Buffer { return one(s.Alloc(bytes)) },
 		"AllocFor":      func(bytes int64) []Buffer { return one(s.AllocFor(ctx, Request{Bytes: bytes})) },
@@ -58,7 +60,13 @@ func ways(t *testing.T, s *Stream) map[string]func(bytes int64) []Buffer {
 		"AllocFor, aligned": func(bytes int64) []Buffer {
 			return one(s.AllocFor(ctx, Request{Bytes: bytes, Align: 4096}))
 		},
-		"AllocAsync": func(bytes int64) []Buffer { return one(s.AllocAsync(ctx, Request{Bytes: bytes}).Await(ctx)) },
+		"AllocAsync":       func(bytes int64) []Buffer { return one(s.AllocAsync(ctx, Request{Bytes: bytes}).Await(ctx)) },
+		"AllocFor, tenant": func(bytes int64) []Buffer { return one(s.AllocFor(ctx, Request{Bytes: bytes, Tenant: owner})) },
+		"AllocBatchFor, tenant": func(bytes int64) []Buffer {
+			b, err := s.AllocBatchFor(ctx, BatchRequest{Bytes: []int64{bytes, 700, bytes}, Tenant: owner})
+			require.NoError(t, err)
+			return b.Buffers()
+		},
 		"AllocBatch": func(bytes int64) []Buffer {
 			dst := make([]Buffer, 3)
 			require.NoError(t, s.AllocBatch(dst, []int64{bytes, 700, bytes}))
