@@ -139,6 +139,46 @@ func TestAllEffectsAreMade(t *testing.T) {
 	r.gpu.Advance(time.Second)
 }
 
+// Each kind of effects is looked for again until there is none: the next one is performed, or there was none.
+func TestEachKindOfEffectsIsEmptied(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, 16*mib)
+	s := r.stream(core.Budget{})
+	for name, kind := range map[string]struct {
+		push func(e *effects)
+		step func(e *effects) bool
+		once bool
+	}{
+		"returns":     {push: func(e *effects) { e.returns.Push(outgoingReturn{}) }, step: (*effects).performReturn},
+		"replies":     {push: func(e *effects) { e.replies.Push(&callback{}) }, step: (*effects).performReturn},
+		"discards":    {push: func(e *effects) { mark, _ := s.cuda.mark(); e.discards.Push(mark) }, step: (*effects).performReturn},
+		"a fence":     {push: func(e *effects) { s.cuda.order(); e.recordFence = 7 }, step: (*effects).performReturn, once: true},
+		"withdrawals": {push: func(e *effects) { e.withdrawals.Push(1 << 40) }, step: (*effects).performRequest},
+		"blocks":      {push: func(e *effects) { e.blocks.Push(poolcore.Block{Client: s.id, Token: 1 << 40}) }, step: (*effects).performRequest},
+		"suspensions": {push: func(e *effects) { s.Suspend()(); e.suspends = true }, step: (*effects).performRequest, once: true},
+		"offers":      {push: func(e *effects) { e.offers.Push(answeredOffer{1 << 40, false}) }, step: (*effects).performRequest},
+		"fills":       {push: func(e *effects) { e.fills.Push(filling(func() {})) }, step: (*effects).performLook},
+		"looks":       {push: func(e *effects) { e.fences.Push(fencing{s.cuda.line, 0, true}) }, step: (*effects).performLook},
+		"an advance":  {push: func(e *effects) { e.advanced = true }, step: (*effects).performLook, once: true},
+		"repetitions": {push: func(e *effects) { e.again.Push(&callback{run: func() {}}) }, step: (*effects).performLook},
+		"a reclaim":   {push: func(e *effects) { e.reclaim = &reclaim{stream: &s.wiring, runsGranted: 1 << 40} }, step: (*effects).finish, once: true},
+		"waits":       {push: func(e *effects) { e.waitFences = true }, step: (*effects).finish, once: true},
+	} {
+		e := &effects{stream: &s.wiring}
+		kind.push(e)
+		if !kind.once {
+			kind.push(e)
+			assert.True(t, kind.step(e), name)
+		}
+		assert.True(t, kind.step(e), name)
+		for _, step := range []func(*effects) bool{(*effects).performReturn, (*effects).performRequest, (*effects).performLook, (*effects).finish} {
+			assert.False(t, step(e), name)
+		}
+	}
+	require.NoError(t, s.inTurn(t.Context(), func() { s.turn.reclaims.due = nil }))
+	r.settled(s)
+}
+
 // filling is a claim that is filled.
 type filling func()
 

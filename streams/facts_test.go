@@ -10,9 +10,11 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/go-vram/vram/actors"
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/fault"
 	poolcore "github.com/go-vram/vram/internal/pool/core"
+	"github.com/go-vram/vram/internal/recoveredtest"
 	"github.com/go-vram/vram/internal/stream/core"
 	"github.com/go-vram/vram/internal/stream/magazine"
 	"github.com/go-vram/vram/pool"
@@ -269,4 +271,181 @@ func TestTheTextsOfEvents(t *testing.T) {
 	} {
 		assert.Equal(t, want, event.String())
 	}
+}
+
+// A tenant's requests are served by the magazines, as others are, also while another goroutine is in the turn; one that owes waits.
+func TestATenantsRequestsTakeTheShortWay(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, 64*mib)
+	s := r.stream(core.Budget{})
+	owner := pool.NewTenant("owner", 1, pool.Quota{LimitBytes: 32 * kib})
+	r.pool.AddTenants(owner)
+	must(t, s, 4*kib)
+	for _, owes := range []bool{false, true} {
+		if owes {
+			require.True(t, (*pool.TenantControl)(owner).Charge(30*kib))
+		}
+		leave := r.occupy(s)
+		one := s.AllocAsync(t.Context(), Request{Bytes: 4 * kib, Tenant: owner, Wait: true})
+		many := s.AllocBatchForAsync(t.Context(), BatchRequest{Bytes: []int64{4 * kib, 4 * kib}, Tenant: owner, Wait: true})
+		assert.Equal(t, !owes, one.Completed())
+		assert.Equal(t, !owes, many.Completed())
+		leave()
+		if owes {
+			assert.True(t, one.Cancel())
+			assert.True(t, many.Cancel())
+			continue
+		}
+		b, err := one.Await(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, b.Free())
+		all, err := many.Await(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, all.Free())
+	}
+	r.until(func() bool { return r.stats(s).Waiting == 0 })
+}
+
+// A request may have all memory within the limit.
+func TestARequestForAllMemory(t *testing.T) {
+	t.Parallel()
+	_, s, _ := pair(t, 64*mib)
+	require.NoError(t, must(t, s, 64*mib).Free())
+	all, err := s.AllocBatchFor(t.Context(), BatchRequest{Bytes: []int64{32 * mib, 32 * mib}})
+	require.NoError(t, err)
+	require.NoError(t, all.Free())
+	_, err = s.Alloc(64*mib + 1)
+	require.ErrorIs(t, err, ErrTooLarge)
+}
+
+// Shut waits for each work in submission, however many there are. The pages of a sleeper stay with it.
+func TestShutWaitsForAllWorks(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, 64*mib)
+	home := r.stream(core.Budget{})
+	x := r.sleeper(t, home)
+	b, err := x.Alloc(8 * mib)
+	require.NoError(t, err)
+	works := make([]Crossing, 3)
+	for i := range works {
+		works[i] = Submitter{home}.Crossing()
+		require.NoError(t, works[i].TouchStream(x.s))
+	}
+	done := make(chan error, 1)
+	go func() { done <- x.Shut(t.Context()) }()
+	r.until(func() bool { return Asleep(x.s) })
+	for i := range works {
+		yield(100)
+		assert.Empty(t, done)
+		works[i].Leave()
+	}
+	require.NoError(t, <-done)
+	x.Open()
+	require.NoError(t, b.Free())
+	held := r.stats(x.s).HeldBytes
+	require.NoError(t, x.s.Trim(t.Context()))
+	assert.Equal(t, held, r.stats(x.s).HeldBytes)
+	assert.NotZero(t, held)
+}
+
+// Freeze and Thaw refuse buffers that are not live, and memory of a graph.
+func TestWhichBuffersFreeze(t *testing.T) {
+	t.Parallel()
+	r, home, _ := pair(t, 64*mib)
+	home.sibling = func() (*Stream, error) { return r.stream(core.Budget{}), nil }
+	x := submitter(t, home)
+	h, err := x.NewHold()
+	require.NoError(t, err)
+	kept, err := h.Alloc(mib)
+	require.NoError(t, err)
+	freed := must(t, home, mib)
+	require.NoError(t, freed.Free())
+	for _, call := range []func(b Buffer) error{func(b Buffer) error { return x.Freeze(b, "here") }, x.Thaw} {
+		require.ErrorIs(t, call(kept), ErrGraphMemory)
+		require.ErrorIs(t, call(freed), ErrNotLive)
+	}
+	require.NoError(t, kept.Free())
+	require.NoError(t, h.End())
+}
+
+// Errors of calls that are no faults stay as they are, and launches that are not recorded are none.
+func TestErrorsOfADeviceThatWorks(t *testing.T) {
+	t.Parallel()
+	r, s, _ := pair(t, 16*mib)
+	assert.Equal(t, errPlanned, r.peers.Failed(errPlanned, r.device))
+	assert.Equal(t, errPlanned, r.peers.Tell(errPlanned))
+	assert.Equal(t, errPlanned, Submitter{s}.Failure(errPlanned))
+	require.NoError(t, Submitter{s}.Failure(nil))
+	all, recorded := r.peers.unfinished()
+	assert.Empty(t, all)
+	assert.False(t, recorded)
+}
+
+// A wait for others is a wait for a stream whose work may wait for another process, and makes no call for others.
+func TestWhichStreamsAwaitOthers(t *testing.T) {
+	t.Parallel()
+	r, s, _ := pair(t, 16*mib)
+	x := submitter(t, s)
+	for _, strands := range []bool{false, true} {
+		if strands {
+			x.Tail().MayStrand()
+		}
+		before := r.faults.Calls("cuStreamSynchronize") + uint64(r.gpu.Now())
+		r.work(s, time.Second)
+		require.NoError(t, x.AwaitOthers())
+		assert.Equal(t, strands, r.faults.Calls("cuStreamSynchronize")+uint64(r.gpu.Now()) > before)
+	}
+}
+
+// What package cuda keeps with a stream is made once, and an observer is replaced by those who know it.
+func TestWhatIsKeptIsMadeOnce(t *testing.T) {
+	t.Parallel()
+	_, s, _ := pair(t, 16*mib)
+	made := 0
+	for range 3 {
+		assert.Equal(t, 1, Submitter{s}.Attached(func() any { made++; return made }))
+	}
+	assert.Equal(t, 1, made)
+	var all Observers
+	first, second := new(Observer), new(Observer)
+	all.Store(first)
+	assert.False(t, all.CompareAndSwap(second, first))
+	assert.True(t, all.CompareAndSwap(first, second))
+	assert.Same(t, second, all.Load())
+}
+
+// A sampled buffer was allocated when it was.
+func TestWhenASampledBufferWasAllocated(t *testing.T) {
+	t.Parallel()
+	s, _ := newRig(t, 64*mib).profiled(magazine.Everything)
+	before := time.Now()
+	b := must(t, s, mib)
+	after := time.Now()
+	all, err := control(s).Sampled(t.Context())
+	require.NoError(t, err)
+	if assert.Len(t, all, 1) {
+		assert.False(t, all[0].Allocated.Before(before.Truncate(time.Microsecond)))
+		assert.False(t, all[0].Allocated.After(after))
+	}
+	require.NoError(t, b.Free())
+}
+
+// A reclaim request that waits for runs when its turn panics is handled again, and by nothing before that.
+func TestAReclaimRequestWaitsOnceAfterAPanic(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, 16*mib)
+	s := r.stream(core.Budget{})
+	leave := r.occupy(s)
+	x := &s.turn.reclaims
+	a := &reclaim{stream: &s.wiring, runsGranted: s.turn.state.claims.ReceivedRuns() + 1}
+	x.handle(a)
+	require.Same(t, a, x.due)
+	require.NoError(t, s.turn.ending.panicked(actors.Panic{Value: recoveredtest.Planted("planted")}))
+	assert.Nil(t, x.due)
+	leave()
+	r.settled(s)
+	leave = r.occupy(s)
+	assert.Same(t, a, x.due, "its runs have not arrived")
+	x.due = nil
+	leave()
 }

@@ -217,24 +217,28 @@ func TestALookTakesTheFencesOfEachLine(t *testing.T) {
 // A request finds pending memory whose work has finished before it asks the pool: in its caller's turn, and as a message.
 func TestARequestLooksAtFencesBeforeItAsksThePool(t *testing.T) {
 	t.Parallel()
-	for _, message := range []bool{false, true} {
+	for name, alloc := range map[string]func(r *rig, s *Stream) (Buffer, error){
+		"a turn":    func(_ *rig, s *Stream) (Buffer, error) { return s.Alloc(16 * mib) },
+		"a message": func(r *rig, s *Stream) (Buffer, error) { return async(t, r, s, 16*mib) },
+		"aligned": func(_ *rig, s *Stream) (Buffer, error) {
+			return s.AllocFor(t.Context(), Request{Bytes: 16 * mib, Align: 4 * kib})
+		},
+	} {
 		r, home, other := pair(t, 64*mib)
 		b := must(t, home, 16*mib)
 		require.NoError(t, b.RecordStream(other))
 		require.NoError(t, b.Free())
 		before := r.stats(home)
 		require.Equal(t, 16*mib, before.PendingBytes)
-		if message {
-			b, err := async(t, r, home, 16*mib)
-			require.NoError(t, err)
-			require.NoError(t, b.Free())
-		} else {
-			require.NoError(t, must(t, home, 16*mib).Free())
-		}
+		b, err := alloc(r, home)
+		require.NoError(t, err)
 		n := r.stats(home)
-		assert.Equal(t, before.PoolHits, n.PoolHits, "message: %v", message)
-		assert.Equal(t, before.RangeHits+1, n.RangeHits, "message: %v", message)
-		assert.Equal(t, before.HeldBytes, n.HeldBytes)
+		assert.Equal(t, before.PoolHits, n.PoolHits, name)
+		assert.Equal(t, before.RangeHits+1, n.RangeHits, name)
+		assert.Equal(t, before.HeldBytes, n.HeldBytes, name)
+		assert.Equal(t, 16*mib, n.LiveBytes, name)
+		assert.Equal(t, 16*mib, b.Bytes(), name)
+		require.NoError(t, b.Free())
 	}
 }
 
