@@ -334,7 +334,7 @@ func TestATurnThatEndsItsGoroutine(t *testing.T) {
 	r.Leave()
 }
 
-// What a turn achieved before a message ended its goroutine is performed.
+// The effects of a turn before a message ended its goroutine are performed.
 func TestTheEffectsOfATurnThatEndsItsGoroutine(t *testing.T) {
 	for name, post := range map[string]func(*Ref, Message){
 		"on the caller": func(r *Ref, m Message) { go r.Call(m) },

@@ -121,7 +121,7 @@ func (k *waker) Wake() { k.turn.state.wake() }
 
 // Piled implements magazine.Waker: the goroutine of a free sorts the blocks that other streams
 // used, if no goroutine is in the turn.
-func (k *waker) Piled() { k.tryTurn(k.turn.state.core.Drain) }
+func (k *waker) Piled() { k.tryTurn(k.turn.sort) }
 
 // Freed implements magazine.Waker: the pool did not know of a freed block.
 func (k *waker) Freed() { k.peer.reporter.Changed() }

@@ -397,7 +397,7 @@ func TestWhichStreamsAwaitOthers(t *testing.T) {
 	}
 }
 
-// What package cuda keeps with a stream is made once, and an observer is replaced by those who know it.
+// The value that package cuda keeps with a stream is made once, and a caller replaces only the observer that it knows.
 func TestWhatIsKeptIsMadeOnce(t *testing.T) {
 	t.Parallel()
 	_, s, _ := pair(t, 16*mib)

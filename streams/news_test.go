@@ -57,7 +57,7 @@ func lentRuns(t *testing.T, r *rig, s *Stream, bytes int64) (runs []core.Run) {
 }
 
 // While requests of the device wait, memory that becomes free in a stream is reported to the pool by the turn in which it does, in
-// whichever way it does: else it would serve nobody before the next tick. A search that puts back what it took is no news.
+// whichever way it does: else it would serve nobody before the next tick. A search that puts its memory back is no news.
 func TestMemoryThatBecomesFreeIsReportedWhereItIsWanted(t *testing.T) {
 	t.Parallel()
 	claim := func(t *testing.T, r *rig, s *Stream, x *single, state claims.State) (token uint64) {

@@ -128,6 +128,7 @@ func (o *order) reader(s *cudaStream) *reader {
 		case o.current(r):
 			return r
 		default:
+			r.announced.Store(false)
 			r.reads.Store(0)
 			r.writes.Store(o.writes.Load())
 			return r

@@ -14,7 +14,7 @@ import (
 	"github.com/go-vram/vram/pool"
 )
 
-// A batch that is parked asks the pool for what its stream lacks, then for all its pages, since others may have taken the stream's, and
+// A batch that is parked asks the pool for the memory that its stream lacks, then for all its pages, since others may have taken the stream's, and
 // then for all in one run, since the pieces did not fit.
 func TestTheRunsOfAParkedBatch(t *testing.T) {
 	t.Parallel()

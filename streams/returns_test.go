@@ -38,7 +38,7 @@ func (r *rig) idles(s *Stream) {
 	require.True(r.t, c.Idle())
 }
 
-// Each return says of its memory what the pool does with it: memory that the stream gives up is lent to it again no sooner than to
+// Each return decides how the pool treats its memory: memory that the stream gives up is lent to it again no sooner than to
 // others, and surplus memory not at all. An answer to a reclaim request gives memory up if the stream is idle.
 func TestWhatAReturnSaysOfItsMemory(t *testing.T) {
 	t.Parallel()
@@ -83,7 +83,7 @@ func TestWhatAReturnSaysOfItsMemory(t *testing.T) {
 }
 
 // An answer to a reclaim request says that all buffers of the stream belong to tenants, if they do: then others wait for the tenants.
-// It is not said of a stream with memory of its own: pending, or on an adopted stream without a fence.
+// Where the stream has memory of its own, pending or on an adopted stream without a fence, it does not.
 func TestAnAnswerSaysThatTenantsHaveTheStreamsMemory(t *testing.T) {
 	t.Parallel()
 	for _, adopted := range []bool{false, true} {
@@ -151,7 +151,7 @@ func TestUncoveredMemoryAsksForAFence(t *testing.T) {
 	require.NoError(t, s.Trim(t.Context()))
 }
 
-// A turn that serves a request of the stream's callers records the fence that the background wants, and returns what exceeds the budget:
+// A turn that serves a request of the stream's callers records the fence that the background wants, and returns the excess over the budget:
 // in each of the ways in which a turn serves one.
 func TestATurnThatServesACallerRecordsTheFence(t *testing.T) {
 	t.Parallel()
@@ -192,7 +192,7 @@ func TestATurnThatServesACallerRecordsTheFence(t *testing.T) {
 	}
 }
 
-// While requests wait, a stream with a budget keeps what exceeds it: reclaim requests take all free memory, and the pool lends the rest
+// While requests wait, a stream with a budget keeps its excess: reclaim requests take all free memory, and the pool lends the rest
 // to it again. It returns the excess as soon as none waits.
 func TestExcessStaysWhileRequestsWait(t *testing.T) {
 	t.Parallel()

@@ -155,6 +155,12 @@ func (t *turn) returnFree() error {
 	return nil
 }
 
+// sort drains freed blocks.
+func (t *turn) sort() {
+	t.state.core.Drain()
+	t.lent.returnWhenClosed()
+}
+
 // hasEffects reports whether detachOutdated may have anything to do.
 func (t *turn) hasEffects() bool {
 	return t.state.out != nil || t.state.wanted || t.state.core.Waits() || t.wiring.peer.waits.Load()
