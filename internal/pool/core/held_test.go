@@ -62,6 +62,24 @@ func heldBatch(t *testing.T, alone bool) {
 	assert.GreaterOrEqual(t, w.held(2), 8, "and more: what was collected is lent whole")
 }
 
+// Held requests ask all clients again once a fence has passed, also those that they had asked before.
+func TestHeldRequestsAskAllAgain(t *testing.T) {
+	t.Parallel()
+	f := &fences{held: []*request{{}, {}}}
+	for i, r := range f.held {
+		r.rung, r.askedAll = rungWait, i == 0
+	}
+	assert.Empty(t, f.takeDue(), "no fence has passed")
+	f.progress++
+	all := f.takeDue()
+	require.Len(t, all, 2)
+	for _, r := range all {
+		assert.Equal(t, rungAskAll, r.rung)
+		assert.False(t, r.askedAll)
+	}
+	assert.Empty(t, f.held)
+}
+
 // The ends of a client's watches may overtake each other: an older one that comes late does not bring the newer back.
 func TestEndsOfWatchesOvertakeEachOther(t *testing.T) {
 	t.Parallel()

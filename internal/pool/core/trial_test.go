@@ -198,6 +198,22 @@ func TestATrialInVainSparesThoseThatAreNoEasier(t *testing.T) {
 	}
 }
 
+// A goroutine that begins to wait has clients asked that were asked before, and may have kept pages then: also where all requests
+// wait for quotas, so that none is tried.
+func TestAWaitThatBeginsAsksAgain(t *testing.T) {
+	t.Parallel()
+	for _, kept := range []bool{false, true} {
+		s := openShop(t)
+		want := waitAs(99, 4)
+		want.Place.Unready, want.Place.Blocked = true, false
+		s.do(want)
+		s.core.waiters.unasked = false // they were
+		s.core.clients.all[1].dirty = kept
+		fx := s.core.Step(Block{Client: 2, Token: 99, Number: 1, Blocked: true})
+		assert.Equal(t, kept, len(fx.Asks.Left()) > 0, "kept %t", kept)
+	}
+}
+
 // Reports about waiters and suspended clients count in the order of sending, whichever arrives first.
 func TestWhatIsSaidLateIsOld(t *testing.T) {
 	t.Parallel()
