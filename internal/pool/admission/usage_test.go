@@ -55,6 +55,46 @@ func TestWhoWaitsBeforeARequestCountsInItsShare(t *testing.T) {
 	}
 }
 
+// Served bytes count against the first waiters of other accounts of the same rank: the same priority, and within their shares or not.
+func TestServedBytesCountAgainstEqualRanks(t *testing.T) {
+	t.Parallel()
+	for priority := range 5 {
+		for _, usedBytes := range []int64{0, 150} {
+			for _, waits := range []int64{0, 150} {
+				var table Table
+				usage := []Usage{{1, usedBytes, 100}, {2, waits, 100}}
+				table.SetUsage(usage)
+				table.Arrive(Waiter{ID: 1, Account: 2, Priority: 2, Bytes: 5})
+				table.SetUsage(usage)
+				table.Passed(Waiter{Account: 1, Priority: priority, Bytes: 7})
+				want := int64(0)
+				if priority == 2 && usedBytes == waits {
+					want = 7
+				}
+				assert.Equal(t, want, table.sharing(2).outrankedBytes, "priority %d, %d and %d bytes used", priority, usedBytes, waits)
+			}
+		}
+	}
+}
+
+// Among waiters without a share one that has a share comes at the age of the youngest before it that has its priority: one with more
+// priority does not hold it up.
+func TestATurnIsOfOnePriority(t *testing.T) {
+	t.Parallel()
+	var table Table
+	table.SetUsage([]Usage{{1, 0, 100}, {2, 0, 100}, {3, 50, 100}})
+	table.Arrive(Waiter{ID: 1, Account: 2, Priority: 0, Bytes: 5, Age: 1})
+	table.Arrive(Waiter{ID: 2, Account: 9, Priority: 0, Bytes: 5, Age: 2})
+	table.Arrive(Waiter{ID: 3, Account: 1, Priority: 1, Bytes: 5, Age: 3})
+	order := func() (ids []uint64) {
+		table.Each(func(w Waiter) { ids = append(ids, w.ID) })
+		return ids
+	}
+	assert.Equal(t, []uint64{3, 1, 2}, order())
+	table.Arrive(Waiter{ID: 4, Account: 3, Priority: 0, Bytes: 5, Age: 1}) // it has more in use than the account 2
+	assert.Equal(t, []uint64{3, 1, 4, 2}, order())
+}
+
 // Bytes that were served before the first waiter of an account stay counted if other accounts get a share.
 func TestOutrankedBytesOutlastANewShare(t *testing.T) {
 	t.Parallel()
