@@ -334,7 +334,7 @@ func TestATurnThatEndsItsGoroutine(t *testing.T) {
 	r.Leave()
 }
 
-// The effects of a turn before a message ended its goroutine are performed.
+// The effects of a turn in which a message ends the goroutine are performed.
 func TestTheEffectsOfATurnThatEndsItsGoroutine(t *testing.T) {
 	for name, post := range map[string]func(*Ref, Message){
 		"on the caller": func(r *Ref, m Message) { go r.Call(m) },

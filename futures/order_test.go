@@ -260,7 +260,7 @@ func TestNobodyIsAskedOnceTheSourceIsComplete(t *testing.T) {
 	assert.Equal(t, 4, v)
 }
 
-// told is a host and a producer that lists the calls of an Await.
+// told is a host and a producer that lists its calls during an Await.
 type told struct {
 	ledger
 

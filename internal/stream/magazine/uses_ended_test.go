@@ -50,7 +50,7 @@ func TestUsesOfEndedStreamsAreDropped(t *testing.T) {
 	assert.Equal(t, []*line.Line{&lasting}, lines)
 }
 
-// The next use drops those of ended streams wherever they are in the list, and no others.
+// The next use drops the uses by ended streams wherever they are in the list, and no others.
 func TestUsesOfEndedStreamsAreDroppedAnywhere(t *testing.T) {
 	t.Parallel()
 	const uses = 5
