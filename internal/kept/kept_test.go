@@ -41,7 +41,9 @@ func differs(t *testing.T, update bool, file, text string) (report string) {
 
 func TestText(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "testdata", "a.txt")
-	assert.Contains(t, differs(t, false, file, "one\ntwo\n"), "run the test with -update", "there is none")
+	none := differs(t, false, file, "one\ntwo\n")
+	assert.Contains(t, none, "run the test with -update")
+	assert.Contains(t, none, "no such file")
 	kept.Text(t, true, file, "one\ntwo\n")
 	kept.Text(t, false, file, "one\ntwo\n")
 	for _, other := range []string{"", "one\n", "one\ntwo", "one\ntwo\n\n", "one\nTwo\n", "one\ntwo \n", "one\n\ttwo\n"} {

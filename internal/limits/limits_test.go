@@ -50,6 +50,7 @@ func TestLeast(t *testing.T) {
 		"MPS, another device":                {variables: texts{mps: "0=8G"}, device: Device{Ordinal: 1}},
 		"MPS, two digits":                    {variables: texts{mps: "9=8G,10=9G,11=10G"}, device: Device{Ordinal: 10}, want: Limit{9 * gib, mps}},
 		"MPS, a device twice":                {variables: texts{mps: "0=8G,0=4096,0=1T"}, want: Limit{4096, mps}},
+		"MPS, each unit":                     {variables: texts{mps: "1=2K"}, device: Device{Ordinal: 1}, want: Limit{2 << 10, mps}},
 		"MPS, spaces and lower case":         {variables: texts{mps: " 0 = 512mb , 1=1g"}, want: Limit{512 << 20, mps}},
 		"MPS, 0 is the least":                {variables: texts{mps: "0=0", hami: "1g"}, want: Limit{0, mps}},
 		"HAMi, of the device, blank":         {variables: texts{hami: "1g", hami + "_2": " "}, device: Device{Ordinal: 2}, want: Limit{gib, hami}},
@@ -126,6 +127,7 @@ func TestProblems(t *testing.T) {
 		require.Len(t, problems, 1, text)
 		assert.Equal(t, "/"+name, problems[0].Source)
 		assert.Less(t, len(problems[0].Error()), 160)
+		assert.ErrorContains(t, problems[0], `"nvidia/`+gpu+"/vidmem", "it has the line")
 	}
 	_, problems := of(nil, map[string]string{name: strings.Repeat("\n", 64<<10+1)}).Least(Device{PCI: gpu})
 	require.Len(t, problems, 1)

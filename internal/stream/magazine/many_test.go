@@ -165,8 +165,11 @@ func TestFreesOfAnEndedCache(t *testing.T) {
 		held := takeAll(m)
 		end(o, m)
 		o.End()
+		s := held[0]
+		s.Watch(s.Word(), &History{})
+		require.ErrorIs(t, s.Free(s.Word()), ErrClosed, name)
 		var frees Frees
-		for _, s := range held {
+		for _, s := range held[1:] {
 			require.NoError(t, frees.Free(s, s.Word()))
 		}
 		require.ErrorIs(t, frees.Flush(), ErrClosed, name)

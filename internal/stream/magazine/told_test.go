@@ -17,13 +17,14 @@ type clerk struct {
 	freed   []History
 	paid    []int64
 	refused int
+	helpers int // how often it was asked for them
 }
 
 func (k *clerk) Freed()                 {}
 func (k *clerk) Refused()               { k.refused++ }
 func (k *clerk) Paid(bytes int64)       { k.paid = append(k.paid, bytes) }
 func (k *clerk) PayerName() string      { return "payer" }
-func (k *clerk) Helpers() *site.Helpers { return nil }
+func (k *clerk) Helpers() *site.Helpers { k.helpers++; return nil }
 
 // watching is a clerk as a watcher.
 type watching struct{ *clerk }
@@ -115,6 +116,9 @@ func TestAWatchedHandleIsToldOf(t *testing.T) {
 			}
 		}
 		assert.Len(t, k.freed, len(handles), "a refused free is not told")
+		if everything {
+			assert.Equal(t, len(handles), k.helpers, "they are left out of the places")
+		}
 	}
 }
 
