@@ -489,10 +489,12 @@ func TestReadsCountAgainAfterAWriteThatWasNotMade(t *testing.T) {
 func TestABufferThatWasFreedBetweenTouchAndBegin(t *testing.T) {
 	t.Parallel()
 	r, home, other := pair(t, 64*mib)
-	kept, own := must(t, home, mib), must(t, home, mib)
+	kept, own, used := must(t, home, mib), must(t, home, mib), must(t, home, 2*mib)
 	c := Submitter{home}.Crossing()
 	require.NoError(t, c.Touch(kept, true, 3))
 	require.NoError(t, c.Touch(own, true, 5))
+	require.NoError(t, c.Touch(used, true, 7))
+	r.crosses(other, used, false, 0)
 	require.NoError(t, own.Free())
 	next := must(t, home, mib)
 	require.Same(t, own.slot, next.slot)
@@ -501,8 +503,9 @@ func TestABufferThatWasFreedBetweenTouchAndBegin(t *testing.T) {
 	c.Leave()
 	require.ErrorIs(t, err, ErrNotLive)
 	assert.Equal(t, 5, index)
-	require.NoError(t, kept.Free())
-	require.NoError(t, next.Free())
+	for _, b := range []Buffer{kept, next, used} {
+		require.NoError(t, b.Free())
+	}
 }
 
 // Work on memory of a sleeper whose copies have ended waits for nothing, and work that represents another device on the sleeper's stream
