@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/go-vram/vram/internal/memorymap"
 	"github.com/go-vram/vram/internal/sizeclass"
 	"github.com/go-vram/vram/internal/stream/magazine"
 )
@@ -98,4 +99,69 @@ func TestAFreeIntoAFullMagazineIsReported(t *testing.T) {
 		w.core.DrainAll()
 		assert.Equal(t, i == 0 || i == len(all)-1, w.core.TakeCame(), "the first, and the last, which frees the span")
 	}
+}
+
+// While requests wait, whole free pages that a grant has left are reported, and so is a free that the next search collects. Nothing is
+// while none waits.
+func TestWhatASpareGrantAndASearchReport(t *testing.T) {
+	t.Parallel()
+	for _, wanted := range []bool{false, true} {
+		w := newWorld(t, 4096, Budget{})
+		c := w.core
+		c.SetWanted(wanted)
+		c.NoteSpare()
+		assert.False(t, c.TakeCame(), "there is nothing")
+		require.True(t, w.lend(0, 1))
+		small := w.alloc(mib, 0, w.always)
+		c.NoteSpare()
+		assert.False(t, c.TakeCame(), "a part of a page")
+		require.True(t, w.lend(3, 1))
+		c.NoteSpare()
+		assert.Equal(t, wanted, c.TakeCame(), "a page")
+		w.free(small)
+		next := w.serve(mib, 0, w.always)
+		assert.Equal(t, wanted, c.TakeCame(), "the search has collected a block")
+		w.free(next)
+		w.finish(false)
+	}
+}
+
+// A scope begins with the memory that lives then.
+func TestAScopeBeginsWithWhatLives(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 4096, Budget{})
+	all := []*buffer{w.alloc(mib, 0, w.always), w.alloc(3*mib, 0, w.always)}
+	w.core.BeginScope(7)
+	for _, b := range all {
+		w.free(b)
+	}
+	assert.EqualValues(t, 4*mib, w.core.EndScope(7).LiveBytes)
+	w.finish(false)
+}
+
+// The map has a range for each state of memory: free, live, pending, and cached in a magazine.
+func TestTheMapHasEachState(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 4096, Budget{})
+	_, lines := newLines(t, w, 2)
+	require.NotNil(t, lines.At(0))
+	require.True(t, w.lend(0, 8))
+	live, pending := w.alloc(3*mib, 0, w.always), w.alloc(5*mib, 0, w.always)
+	small, cached := w.alloc(kib, 0, w.always), w.alloc(kib, 0, w.always)
+	require.NoError(t, pending.slot.Record(pending.word, 0))
+	require.NoError(t, pending.slot.Free(pending.word))
+	w.free(cached)
+	bytes := map[memorymap.State]int64{}
+	sum := int64(0)
+	w.core.Map(1, func(r memorymap.Range) {
+		bytes[r.State] += r.Bytes
+		sum += r.Bytes
+	})
+	assert.Equal(t, w.core.HeldBytes(), sum)
+	assert.EqualValues(t, 3*mib+kib, bytes[memorymap.Live])
+	assert.EqualValues(t, 5*mib, bytes[memorymap.Pending])
+	assert.Positive(t, bytes[memorymap.CachedRange])
+	assert.GreaterOrEqual(t, bytes[memorymap.CachedBlock], int64(kib))
+	require.NoError(t, live.slot.Free(live.word))
+	require.NoError(t, small.slot.Free(small.word))
 }
