@@ -440,7 +440,7 @@ func TestALeaseWhoseEndPanics(t *testing.T) {
 	require.True(t, l.Ended())
 	assert.EqualValues(t, 1, panics.Count())
 	assert.False(t, l.Finish())
-	assert.EqualValues(t, 2, panics.Count(), "that of the fence, too")
+	assert.EqualValues(t, 2, panics.Count(), "the panic of its fence, too")
 	r.faults.SetBefore(nil)
 	assert.False(t, l.Finish())
 	assert.Less(t, r.gpu.Now(), time.Second)

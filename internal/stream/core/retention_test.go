@@ -36,7 +36,7 @@ func TestLengthThatComesBackIsKept(t *testing.T) {
 	w.finish(true)
 }
 
-// A length comes back, too, by blocks that have a flag, as those of a closed magazine have.
+// A length comes back, too, by blocks that have a flag, as in a magazine that was closed.
 func TestALengthOfDetachedBlocksIsKept(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 512, Budget{})
