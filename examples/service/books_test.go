@@ -69,14 +69,16 @@ type watchedDecoder struct {
 // NewSequence notes the memory in the call of the context.
 func (w *watchedDecoder) NewSequence(ctx context.Context, tokens int, draw model.Draw, tenant *vram.Tenant) (*model.Sequence, error) {
 	c, _ := ctx.Value(callKey{}).(*call)
+	w.mu.Lock()
 	c.wanted = true
+	w.mu.Unlock()
 	if err := w.fails(&w.allocErr); err != nil {
 		return nil, err
 	}
 	s, err := w.heldDecoder.NewSequence(ctx, tokens, draw, tenant)
 	if err == nil {
-		c.had, c.bytes = time.Now(), s.Bytes()
 		w.mu.Lock()
+		c.had, c.bytes = time.Now(), s.Bytes()
 		w.callers[s] = c
 		w.mu.Unlock()
 	}
@@ -186,7 +188,7 @@ func newBookkeeping(t *testing.T) *bookkeeping {
 		for _, c := range b.calls {
 			c.leave()
 		}
-		settle()
+		b.settle()
 	})
 	b.base = b.device.Stats().LiveBytes
 	b.left = time.Now().Add(time.Hour) // the time without a request begins with the end of the first one
@@ -220,16 +222,18 @@ func (b *bookkeeping) start(tenant string, prompt, tokens int, timeout time.Dura
 		request := httptest.NewRequestWithContext(c.ctx, "POST", "/v1/completions", strings.NewReader(string(body)))
 		request.Header.Set(tenantHeader, tenant)
 		b.complete(w, request)
-		c.ended, c.done = time.Now(), true
-		c.answer.status, c.answer.body = w.Code, w.Body.String()
+		a, ended := answer{status: w.Code, body: w.Body.String()}, time.Now()
 		switch {
 		case w.Header().Get("Content-Type") == "text/event-stream":
-			assert.NoError(b.t, c.answer.events())
+			assert.NoError(b.t, a.events())
 		case w.Code == http.StatusOK:
-			assert.NoError(b.t, json.Unmarshal(w.Body.Bytes(), &c.answer.completionAnswer))
+			assert.NoError(b.t, json.Unmarshal(w.Body.Bytes(), &a.completionAnswer))
 		default:
-			assert.NoError(b.t, json.Unmarshal(w.Body.Bytes(), &c.answer.problem))
+			assert.NoError(b.t, json.Unmarshal(w.Body.Bytes(), &a.problem))
 		}
+		b.held.mu.Lock()
+		defer b.held.mu.Unlock()
+		c.answer, c.ended, c.done = a, ended, true
 		c.leave()
 	}()
 	return c
@@ -301,20 +305,27 @@ func (b *bookkeeping) step() {
 // advance lets time pass.
 func (b *bookkeeping) advance(d time.Duration) {
 	b.note("advance %v", d)
-	<-time.After(d) // virtual
+	b.pass(d)
 	b.check()
 }
 
+// pass lets time pass. Requests that a timer ends write to their calls after that, under the lock: what the test has read is earlier.
+func (b *bookkeeping) pass(d time.Duration) {
+	b.held.mu.Lock()
+	b.held.mu.Unlock() //nolint:staticcheck // an order
+	<-time.After(d)    // virtual
+}
+
 // settle waits until nothing moves: a step takes microseconds.
-func settle() {
-	<-time.After(10 * time.Millisecond) // virtual
+func (b *bookkeeping) settle() {
+	b.pass(10 * time.Millisecond)
 	synctest.Wait()
 }
 
 // check compares the service's books with the model, once nothing moves.
 func (b *bookkeeping) check() {
 	b.t.Helper()
-	settle()
+	b.settle()
 	type figures struct{ charged, running, waiting, tokens, answered int64 }
 	want := map[string]*figures{}
 	seconds := map[string]float64{}
@@ -405,7 +416,9 @@ func (b *bookkeeping) check() {
 	}
 	if len(b.live()) == int(present) { // nobody waits for the weights
 		since := time.Since(b.left)
+		b.sleeper.turn <- struct{}{}
 		assert.EqualValues(b.t, present, b.sleeper.present)
+		<-b.sleeper.turn
 		assert.False(b.t, asleep && (present > 0 || since < b.idle), "they sleep %v after the last request of %d that are there", since, present)
 		assert.True(b.t, asleep || present > 0 || since <= b.idle, "they do not sleep %v after the last request", since)
 	}
@@ -484,16 +497,16 @@ func (b *bookkeeping) checkMetrics() {
 // However requests end, alone and among others, in any order, the memory of each tenant, the counts and the sleep are as a model
 // says after each event.
 func TestBooks(t *testing.T) {
-	seeds := uint64(4)
+	seeds, events := uint64(4), 150
 	if testing.Short() {
-		seeds = 1
+		seeds, events = 1, 60
 	}
 	for seed := range seeds {
 		synctest.Test(t, func(t *testing.T) {
 			b := newBookkeeping(t)
 			random := rand.New(rand.NewPCG(seed, 1))
 			b.note("seed %d", seed)
-			for range 120 {
+			for range events {
 				live := b.live()
 				switch random.IntN(12) {
 				case 0, 1, 2, 3:
@@ -595,10 +608,10 @@ func TestBooksOfASleep(t *testing.T) {
 		b.watched.sleepGate = gate
 		b.start("gold", 1, 1, time.Hour, false)
 		b.check()
-		<-time.After(b.idle + time.Second) // virtual
+		b.pass(b.idle + time.Second)
 		late := b.start("gold", 2, 5, time.Second, true)
 		comes := b.start("gold", 2, 5, time.Hour, true)
-		<-time.After(2 * time.Second) // virtual
+		b.pass(2 * time.Second)
 		synctest.Wait()
 		assert.Equal(t, "timeout", late.answer.problem.Code)
 		assert.False(t, comes.done || comes.wanted)
