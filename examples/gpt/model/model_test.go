@@ -389,6 +389,49 @@ func TestClipping(t *testing.T) {
 	assert.InDelta(t, bound/10, math.Sqrt(moments), 1e-5)
 }
 
+// The first step has the rate of the first step, and lets the parameters that are multiplied with decay, and no others. A step whose
+// gradients have a NaN changes nothing.
+func TestTheFirstStep(t *testing.T) {
+	m := opened(t, small, 1)
+	const decay = 0.5
+	schedule := model.Schedule{Rate: 0.25, Warmup: 4, Steps: 12}
+	x := trainer(t, m, model.Training{Batch: 2, Length: 3, Clip: 1e9, Decay: decay, Schedule: schedule})
+	state := func() (all [][]float64) {
+		for _, p := range m.Parameters() {
+			all = append(all, read(t, p.Param), read(t, p.First), read(t, p.Second))
+		}
+		return all
+	}
+	before := state()
+	tokens, targets := batch(rand.New(rand.NewPCG(4, 0)), 6, small.Vocabulary)
+	require.NoError(t, x.Step(tokens, targets))
+	rate := schedule.At(1)
+	for i, p := range m.Parameters() {
+		now, gradient := read(t, p.Param), read(t, p.Grad)
+		for j, was := range before[3*i] {
+			want := was - rate*gradient[j]/(math.Abs(gradient[j])+model.Epsilon)
+			if p.Param.Rank() > 1 {
+				want -= rate * decay * was
+			}
+			if math.Abs(gradient[j]) > 1e-5 || gradient[j] == 0 { // else epsilon is not small
+				require.InDelta(t, want, now[j], 1e-4, "%s, element %d", p.Name, j)
+			}
+		}
+	}
+	for _, p := range m.Parameters() {
+		if p.Name == "ln_f.bias" {
+			require.NoError(t, tensor.Write(p.Param, append(make([]float32, small.Width-1), float32(math.NaN()))))
+		}
+	}
+	before = state()
+	require.NoError(t, x.Step(tokens, targets))
+	for i, values := range state() {
+		for j, v := range values {
+			require.True(t, v == before[i][j] || math.IsNaN(v) && math.IsNaN(before[i][j]), "%d: %v, not %v", i, v, before[i][j])
+		}
+	}
+}
+
 // The gradients of the parts of a batch add up to the gradients of the whole.
 func TestParts(t *testing.T) {
 	tokens, targets := batch(rand.New(rand.NewPCG(6, 0)), 3*2*3, small.Vocabulary)
@@ -494,7 +537,7 @@ func TestMistakes(t *testing.T) {
 		_, err := model.New(m.Context(), m.Ops(), c, 1)
 		require.ErrorAs(t, err, &config, "%v", c)
 	}
-	for _, x := range []model.Training{{}, {Batch: 1, Length: 6}, {Batch: 1}, {Batch: 1 << 40, Length: 1}} {
+	for _, x := range []model.Training{{}, {Batch: 1, Length: 6}, {Batch: 1}, {Batch: 1 << 40, Length: 1}, {Batch: 1, Length: 1, Parts: 1 << 21}, {Batch: 1 << 11, Length: 1, Parts: 1 << 11}} {
 		_, err := model.NewTrainer(m, x)
 		require.ErrorAs(t, err, &config, "%v", x)
 	}
