@@ -83,6 +83,9 @@ func TestOperands(t *testing.T) {
 		assert.Equal(t, field, wrong.Field)
 	}
 	b := r.backward(r.forward(p, false), false)
+	b.PageRows, b.Pages, b.PagesPerSequence = 16, 2, 1
+	require.ErrorContains(t, r.a.Forward(r.c, b.Problem, b.Operands), "PageRows is 16: want 0, for there is no table")
+	b = r.backward(r.forward(p, false), false)
 	b.KeyLengths = r.numbers(1, 1)
 	require.ErrorContains(t, r.a.Backward(r.c, b.Problem, b.Operands, b.Gradients), "no lengths in a backward pass")
 	var none *attention.Attention
