@@ -325,7 +325,7 @@ func TestARequestWaitsForItsQuota(t *testing.T) {
 			r.pool.AddTenants(owner)
 			b, err := s.AllocFor(t.Context(), Request{Bytes: 4 * mib, Tenant: owner})
 			require.NoError(t, err)
-			answered := func() bool { return false }
+			var answered func() bool
 			var free func() error
 			if batch {
 				f := s.AllocBatchForAsync(t.Context(), BatchRequest{Bytes: []int64{bytes}, Wait: true, Tenant: owner})

@@ -517,7 +517,7 @@ func TestWorkOnASleepersMemoryWaitsForItsCopiesAlone(t *testing.T) {
 	b, err := x.Alloc(mib)
 	require.NoError(t, err)
 	c := Submitter{home}.Crossing()
-	require.NoError(t, c.TouchFor(Submitter{x.s}, b, true, 0))
+	require.NoError(t, c.TouchFor(Submitter(x), b, true, 0))
 	assert.Nil(t, b.slot.Attached(b.word), "it has no order")
 	_, err = c.Begin()
 	require.NoError(t, err)

@@ -287,7 +287,7 @@ func TestWhichFencesRequestsWaitFor(t *testing.T) {
 	home.peer.waits.Store(true)
 	watched := func() (is [2]bool) {
 		host := &lazyHost{}
-		any := r.peers.watchFences(host)
+		some := r.peers.watchFences(host)
 		for i, s := range []*Stream{other, third} {
 			if all := home.peer.watched.Load(); all != nil {
 				for _, l := range *all {
@@ -298,7 +298,7 @@ func TestWhichFencesRequestsWaitFor(t *testing.T) {
 				home.peer.watchEnds(s.cuda.line)
 			}
 		}
-		assert.Equal(t, is[0] || is[1], any)
+		assert.Equal(t, is[0] || is[1], some)
 		return is
 	}
 	assert.Equal(t, [2]bool{true, true}, watched())

@@ -60,7 +60,7 @@ func lentRuns(t *testing.T, r *rig, s *Stream, bytes int64) (runs []core.Run) {
 // whichever way it does: else it would serve nobody before the next tick. A search that puts its memory back is no news.
 func TestMemoryThatBecomesFreeIsReportedWhereItIsWanted(t *testing.T) {
 	t.Parallel()
-	claim := func(t *testing.T, r *rig, s *Stream, x *single, state claims.State) (token uint64) {
+	claim := func(t *testing.T, _ *rig, s *Stream, x *single, state claims.State) (token uint64) {
 		t.Helper()
 		require.NoError(t, s.inTurn(t.Context(), func() { token = s.turn.dispatch.hold(&x.claim, state) }))
 		return token
@@ -76,31 +76,37 @@ func TestMemoryThatBecomesFreeIsReportedWhereItIsWanted(t *testing.T) {
 		happens func(t *testing.T, r *rig, s *Stream) (event, after func())
 	}{
 		"a free": {happens: func(t *testing.T, _ *rig, s *Stream) (event, after func()) {
+			t.Helper()
 			b := must(t, s, 4*mib)
 			return func() { require.NoError(t, b.Free()) }, nil
 		}},
 		"a free of a buffer that other streams have used": {happens: func(t *testing.T, r *rig, s *Stream) (event, after func()) {
+			t.Helper()
 			b := must(t, s, 4*mib)
 			require.NoError(t, b.RecordStream(r.streams[0]))
 			return func() { require.NoError(t, b.Free()) }, nil
 		}},
 		"a grant of more than its request needs": {happens: func(t *testing.T, r *rig, s *Stream) (event, after func()) {
+			t.Helper()
 			x := s.request(Request{Bytes: mib})
 			f, runs := x.promise.Future(), lentRuns(t, r, s, 8*mib)
 			token := claim(t, r, s, x, claims.Asked)
 			return func() { s.client.Granted(token, runs, false) }, func() { gets(t, f) }
 		}},
 		"a grant for a request that was withdrawn": {happens: func(t *testing.T, r *rig, s *Stream) (event, after func()) {
+			t.Helper()
 			runs := lentRuns(t, r, s, 8*mib)
 			return func() { s.client.Granted(1<<40, runs, false) }, nil
 		}},
 		"a grant for a request that was canceled": {happens: func(t *testing.T, r *rig, s *Stream) (event, after func()) {
+			t.Helper()
 			x := s.request(Request{Bytes: 8 * mib})
 			runs, token := lentRuns(t, r, s, 8*mib), claim(t, r, s, x, claims.Asked)
 			require.True(t, x.promise.Future().Cancel())
 			return func() { s.client.Granted(token, runs, false) }, nil
 		}},
 		"a grant for a request that is canceled when it has its block": {happens: func(t *testing.T, r *rig, s *Stream) (event, after func()) {
+			t.Helper()
 			x := s.request(Request{Bytes: 8 * mib})
 			f, runs, token := x.promise.Future(), lentRuns(t, r, s, 8*mib), claim(t, r, s, x, claims.Asked)
 			s.turn.state.hook = func(p point) {
@@ -111,6 +117,7 @@ func TestMemoryThatBecomesFreeIsReportedWhereItIsWanted(t *testing.T) {
 			return func() { s.client.Granted(token, runs, false) }, nil
 		}},
 		"a grant whose turn panics": {happens: func(t *testing.T, r *rig, s *Stream) (event, after func()) {
+			t.Helper()
 			x := s.request(Request{Bytes: 8 * mib})
 			f, runs, token := x.promise.Future(), lentRuns(t, r, s, 8*mib), claim(t, r, s, x, claims.Asked)
 			crash(s, beforeSearch, 1, nil)
@@ -120,6 +127,7 @@ func TestMemoryThatBecomesFreeIsReportedWhereItIsWanted(t *testing.T) {
 			}
 		}},
 		"a free that a turn collects when it panics": {happens: func(t *testing.T, _ *rig, s *Stream) (event, after func()) {
+			t.Helper()
 			b := must(t, s, 4*mib)
 			return func() {
 				err := s.inTurn(t.Context(), func() {
@@ -132,6 +140,7 @@ func TestMemoryThatBecomesFreeIsReportedWhereItIsWanted(t *testing.T) {
 			}, nil
 		}},
 		"the refusal of a batch": {happens: func(t *testing.T, r *rig, s *Stream) (event, after func()) {
+			t.Helper()
 			many := s.batching(make([]Buffer, 2), []int64{4 * mib, 40 * mib})
 			f, token := many.promise.Future(), uint64(0)
 			runs := lentRuns(t, r, s, 4*mib)
@@ -149,6 +158,7 @@ func TestMemoryThatBecomesFreeIsReportedWhereItIsWanted(t *testing.T) {
 			}
 		}},
 		"a fence of the background": {adopted: true, happens: func(t *testing.T, r *rig, s *Stream) (event, after func()) {
+			t.Helper()
 			runs := lentRuns(t, r, s, 8*mib)
 			require.NoError(t, s.inTurn(t.Context(), func() {
 				s.turn.state.claims.Receive(len(runs))
@@ -211,6 +221,7 @@ func TestShortMemoryEndsTheSlackUntilTheNextTick(t *testing.T) {
 	t.Parallel()
 	for name, event := range map[string]func(t *testing.T, r *rig, home *Stream){
 		"a refusal": func(t *testing.T, _ *rig, home *Stream) {
+			t.Helper()
 			x := home.request(Request{Bytes: mib})
 			f := x.promise.Future()
 			require.NoError(t, home.inTurn(t.Context(), func() {
@@ -221,7 +232,7 @@ func TestShortMemoryEndsTheSlackUntilTheNextTick(t *testing.T) {
 				require.NoError(t, b.Free())
 			}
 		},
-		"a reclaim request for all pages": func(t *testing.T, r *rig, home *Stream) { r.answered(home, 0) },
+		"a reclaim request for all pages": func(_ *testing.T, r *rig, home *Stream) { r.answered(home, 0) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

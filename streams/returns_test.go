@@ -162,6 +162,7 @@ func TestATurnThatServesACallerRecordsTheFence(t *testing.T) {
 			s.turn.dispatch.offered(&offered{stream: &s.wiring, offer: claims.Offer{Token: token, RunsGranted: granted}})
 		},
 		"an offer that waited for runs": func(t *testing.T, s *Stream, x *single, granted uint64) {
+			t.Helper()
 			token := s.turn.state.claims.Hold(&x.claim.Claim, claims.Parked)
 			s.turn.state.claims.Receive(-1)
 			s.turn.dispatch.offered(&offered{stream: &s.wiring, offer: claims.Offer{Token: token, RunsGranted: granted}})

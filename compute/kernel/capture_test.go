@@ -104,6 +104,7 @@ func TestACaptureBeginsDuringAMeasurement(t *testing.T) {
 }
 
 func captureDuringMeasurement(t *testing.T, mode kernel.TuningMode) {
+	t.Helper()
 	var n *negation
 	var g *cuda.Graph
 	met, captured, finish := false, make(chan error, 1), make(chan struct{})

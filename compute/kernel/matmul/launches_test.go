@@ -84,7 +84,7 @@ func TestLaunches(t *testing.T) {
 			require.NoError(t, m.Close())
 		}
 	}
-	counts := driver.(*sim.Driver).Device(0).Counts() //nolint:forcetypeassert // New's
+	counts := driver.(*sim.Driver).Device(0).Counts()
 	assert.Equal(t, counts["cuModuleLoadData"], counts["cuModuleUnload"], "modules end with their multiplier")
 	kept.Text(t, flag.Lookup("update").Value.String() == "true", file, text.String())
 }
