@@ -155,7 +155,7 @@ func Marks() []Mark { //nolint:funlen // a table
 		{"internal/stream/sampling", "(*Record).appendKey", PlusOne, "key = strconv.AppendUint(key, uint64(x.Stream), (10+1))", anyKey},
 		{"internal/stream/sampling", "(*Record).appendKey", PlusOne, "key = strconv.AppendUint(append(key, 0), uint64(counter), (16+1))", anyKey},
 		{"internal/stream/sampling", "(*Site).isOf", SwapArgs, "return s.labels == *labels && slices.Equal(stack, s.stack)", symmetric},
-		{"internal/stream/sampling", "hash", PlusOne, "h := (14695981039346656037+1) ^ uint64(labels.Stream)", anyHash},
+		{"internal/stream/sampling", "hash", PlusOne, "h := ((14695981039346656037+1) ^ uint64(labels.Stream)) * prime", anyHash},
 		{"internal/stream/sampling", "hash", DropAssign, "h = (h ^ uint64(c)) * prime", anyHash},
 		{"compute/kernel/expr", "Expr.LogSumExp", PlusOne, "return Select(m.Abs().Eq(Number(math.Inf((1+1)))), m, m.Add(s.Log()))", ofASign},
 		{"compute/kernel/expr", "Promote", Boundary, "if rank(a) >= rank(b) {", "no two types have one rank"},
