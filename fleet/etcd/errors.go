@@ -35,9 +35,10 @@ func (e *TooLargeError) Error() string { return "etcd: beyond a limit: " + e.Err
 // Unwrap returns Err.
 func (e *TooLargeError) Unwrap() error { return e.Err }
 
-// FullError reports that a server's database has reached its quota, --quota-backend-bytes. Nothing was changed. Until an operator compacts the
-// history, defragments and disarms the alarm, the cluster refuses new leases and all that puts keys; reads, deletions, renewals and ends of
-// leases go through, so grants live and can be released.
+// FullError reports that a server's database has reached its quota, --quota-backend-bytes. The change that reached it may have been carried out,
+// since etcd carries out a change that its check had let pass before others filled the database, and refuses it all the same; later ones are not.
+// Until an operator compacts the history, defragments and disarms the alarm, the cluster refuses new leases and all that puts keys; reads,
+// deletions, renewals and ends of leases go through, so grants live and can be released.
 type FullError struct{ Err error }
 
 // Error names the remedy.

@@ -309,7 +309,8 @@ func (l *Ledger) ranges(keys []string, revision int64) (reads []clientv3.Op) {
 }
 
 // Commit implements fleet.Ledger. It tries again only where the cluster has refused the transaction for a time: one that a server was sent which
-// no longer answers may have been carried out. Its errors are also *TooLargeError and *FullError, after which nothing has changed, and *UnreachableError.
+// no longer answers may have been carried out. Its errors are also *TooLargeError, after which nothing has changed, and *FullError and
+// *UnreachableError, after which it may have.
 func (l *Ledger) Commit(ctx context.Context, t ledger.Transaction) (revision int64, err error) {
 	answer, err := call(ctx, l, func(ctx context.Context, c *clientv3.Client) (*clientv3.TxnResponse, error) {
 		return c.Txn(ctx).If(l.compares(t.If)...).Then(l.operations(t)...).Commit()
