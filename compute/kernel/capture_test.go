@@ -26,12 +26,13 @@ func within(function string) bool {
 	return strings.Contains(string(stacks[:runtime.Stack(stacks, true)]), function+"(")
 }
 
-// fillsInCaptures counts the fills of a stream that become part of a graph.
+// fillsInCaptures counts the fills of a context's tickets that become part of a graph. A launch in a capture may have tickets of its own, whose
+// fill is the graph's.
 func (s *split) fillsInCaptures(also func(function string)) *atomic.Int64 {
 	n := new(atomic.Int64)
 	gpu := s.driver.Device(0)
 	s.faults.SetBefore(func(function string) {
-		if status, err := gpu.StreamIsCapturing(s.c.Stream().Handle()); function == "cuMemsetD8Async" && err == nil && status != cudadrv.CaptureNone {
+		if status, err := gpu.StreamIsCapturing(s.c.Stream().Handle()); function == "cuMemsetD8Async" && err == nil && status != cudadrv.CaptureNone && within("kernel.zeroed") {
 			n.Add(1)
 		}
 		also(function)
