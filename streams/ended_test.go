@@ -37,7 +37,7 @@ func TestEachCloseOfAStrandedStreamSaysSo(t *testing.T) {
 	r.gpu.Advance(time.Second)
 }
 
-// A wait for a stream ends as soon as that waits for a process that has died, though the driver call goes on.
+// A wait for a stream ends as soon as that one waits for a process that has died, though the driver call has not returned.
 func TestAStrandEndsTheWaitThatHasBegun(t *testing.T) {
 	t.Parallel()
 	r, s, _ := pair(t, 16*mib)

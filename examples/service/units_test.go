@@ -190,7 +190,7 @@ func TestDefaultsOfALoad(t *testing.T) {
 	}
 }
 
-// Times of answers that are not complete count, and those of requests without a token do not.
+// The times of incomplete answers count, and requests without a token have none.
 func TestTimesOfFailures(t *testing.T) {
 	t.Parallel()
 	late := &loadError{"deadline", errors.New("late")}

@@ -92,7 +92,7 @@ func TestFilesAreReadAsWritten(t *testing.T) {
 	}
 }
 
-// A type's name says how many bits it has, and is read as that type; the size of a tensor is that of its elements, and other names are refused.
+// A type's name says how many bits an element has, and is read as that type. Other names are refused.
 func TestTypes(t *testing.T) {
 	digits := regexp.MustCompile(`^[A-Z]+(\d+)`)
 	for kind := safetensors.Bool; kind.Valid(); kind++ {
