@@ -14,7 +14,8 @@ type sleeper struct {
 
 	turn    chan struct{} // of one place: a call that has its token may use the fields below
 	present int           // requests
-	began   uint64        // of present: changes with each request that comes
+	began   uint64        // of present: changes with each request that comes, and at the end
+	closed  bool
 	asleep  atomic.Bool
 	timer   *time.Timer
 	sleeps  atomic.Uint64
@@ -24,7 +25,8 @@ func newSleeper(d decoder, idle time.Duration, failed func(error)) *sleeper {
 	return &sleeper{decoder: d, idle: idle, failed: failed, turn: make(chan struct{}, 1)}
 }
 
-// enter notes a request, and waits until the weights are awake. The request calls leave unless there is an error.
+// enter notes a request, and waits until the weights are awake. The request calls leave unless there is an error, which is errStopping
+// after close.
 func (s *sleeper) enter(ctx context.Context) error {
 	select {
 	case s.turn <- struct{}{}:
@@ -32,6 +34,9 @@ func (s *sleeper) enter(ctx context.Context) error {
 		return ctx.Err()
 	}
 	defer func() { <-s.turn }()
+	if s.closed {
+		return errStopping
+	}
 	if s.asleep.Load() {
 		if err := s.decoder.Wake(ctx); err != nil {
 			return err
@@ -47,7 +52,7 @@ func (s *sleeper) enter(ctx context.Context) error {
 func (s *sleeper) leave() {
 	s.turn <- struct{}{}
 	defer func() { <-s.turn }()
-	if s.present--; s.present > 0 || s.idle == 0 {
+	if s.present--; s.present > 0 || s.idle == 0 || s.closed {
 		return
 	}
 	began := s.began
@@ -75,9 +80,11 @@ func (s *sleeper) stop() {
 	}
 }
 
-// close ends it: nothing sleeps or wakes any more.
+// close ends it: nothing sleeps or wakes any more, also where the time without a request has just passed.
 func (s *sleeper) close() {
-	s.turn <- struct{}{} // for good
+	s.turn <- struct{}{}
+	defer func() { <-s.turn }()
 	s.stop()
+	s.closed = true
 	s.began++
 }
