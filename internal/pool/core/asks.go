@@ -152,8 +152,8 @@ func (a *asks) ask(r *request, cl *client, pages uint32) {
 	a.clients.unclaimed = a.clients.unclaimed || pages == 0
 	r.awaits = append(r.awaits, cl.id)
 	a.queue.awaits(r)
-	if cl.asked {
-		cl.askedAgain = cl.askedAgain || pages == 0 && cl.askedPages > 0
+	if cl.asked { // the answer may have been sent before the frees that a trim is to find
+		cl.askedAgain = cl.askedAgain || pages == 0 && (cl.askedPages > 0 || r.kind != refill)
 		return
 	}
 	cl.moves = r.kind == refill && cl.id != r.client

@@ -42,7 +42,7 @@ type client struct {
 type answer struct {
 	asked           bool
 	askedPages      uint32 // as in that Ask
-	askedAgain      bool   // for all, during a smaller Ask
+	askedAgain      bool   // for all, during a smaller Ask or an earlier one
 	moves           bool   // its answer to that Ask is for another client
 	answering       bool   // an answer has come, and counts from answerAt on
 	answerAt        uint64 // of arrived

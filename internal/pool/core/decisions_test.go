@@ -152,19 +152,22 @@ func TestNothingOfAClientThatIsGoneSleepsOrWakes(t *testing.T) {
 }
 
 // A client is asked once at a time. It may keep pages that an ask for some did not name, and is asked again if a request wants all
-// before it has answered.
+// before it has answered. A trim is to find what was freed after an answer that is on its way.
 func TestAnAskAndTheNext(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		first, second uint32
 		again         bool
+		kind          kind // of the second request
 	}{
-		"one page, then all":      {1, 0, true},
-		"some, then all":          {5, 0, true},
-		"one page, then another":  {1, 1, false},
-		"all, and all once more":  {0, 0, false},
-		"all, and then one page":  {0, 1, false},
-		"some, and then one page": {5, 1, false},
+		"one page, then all":       {1, 0, true, refill},
+		"some, then all":           {5, 0, true, refill},
+		"one page, then another":   {1, 1, false, refill},
+		"all, and all once more":   {0, 0, false, refill},
+		"all, and all for a trim":  {0, 0, true, trim},
+		"some, and all for a trim": {5, 0, true, trim},
+		"all, and then one page":   {0, 1, false, refill},
+		"some, and then one page":  {5, 1, false, refill},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -173,7 +176,7 @@ func TestAnAskAndTheNext(t *testing.T) {
 			a.ask(&request{}, cl, c.first)
 			assert.Equal(t, c.first > 0, cl.dirty)
 			assert.Equal(t, c.first == 0, w.core.clients.unclaimed)
-			a.ask(&request{}, cl, c.second)
+			a.ask(&request{kind: c.kind}, cl, c.second)
 			assert.Equal(t, []Ask{{1, c.first}}, w.core.fx.Asks.Left(), "once at a time")
 			assert.Equal(t, c.again, cl.askedAgain)
 			w.core.fx.Asks.Reset()
