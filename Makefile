@@ -182,9 +182,9 @@ race: ## run the tests of the product's packages that have goroutines under the 
 	CGO_ENABLED=1 $(GO) test $(RACEFLAGS) $(TESTFLAGS) $(RACED)
 	$(if $(SHORT),CGO_ENABLED=1 $(GO) test $(RACEFLAGS) $(TESTFLAGS) -run Goroutines $(WITH_GOROUTINES))
 
-# Twice as many packages at a time as there are processors, so that goroutines stop in unusual places.
-stress: ## repeat the tests with goroutines STRESS_COUNT times with one, two and four threads, under load (STRESS=packages)
-	$(GO) test $(TESTFLAGS) -count=$(STRESS_COUNT) -cpu 1,2,4 -p $$((2 * $$(getconf _NPROCESSORS_ONLN))) $(STRESS)
+# Twice as many packages at a time as there are processors, each stopped at random, so that goroutines stop in unusual places.
+stress: ## repeat the tests with goroutines STRESS_COUNT times with one, two and four threads, under load and stopped at random (STRESS=packages)
+	$(GO) test $(TESTFLAGS) -exec '$(CURDIR)/$(LAB)/stress/halting.sh' -count=$(STRESS_COUNT) -cpu 1,2,4 -p $$((2 * $$(getconf _NPROCESSORS_ONLN))) $(STRESS)
 
 exhaustive: ## walk every state of the models of magazines, and a million of each small fleet; make test walks a part
 	$(GO) test -count=1 -tags exhaustive -run '^TestEvery' -timeout $(TIMEOUT) ./internal/stream/magazine ./fleet/core
