@@ -299,8 +299,6 @@ kernels: ## compile the CUDA C++ of compute/kernel/matmul, attention and example
 
 # The packages that are linted: facts of what LARGE imports take a third of the time. `make nightly` lints all.
 LINTED       = $(if $(SHORT),$(shell $(GO) list $(PACKAGES) | grep -vxF $(LARGE:%=-e $(MODULE)/%) | sed 's,^$(MODULE),.,'),$(PACKAGES))
-# Those that have files with the tag vram_builtin: the others are the same.
-WITH_BUILTIN = $(shell grep -rl --include='*.go' 'go:build.*vram_builtin' . | xargs -n 1 dirname | sort -u)
 
 # With the analyzers of go vet. The collector would take a fifth of the time.
 lint: export GOGC = 200
@@ -308,7 +306,7 @@ lint: $(GOLANGCI) $(GOFUMPT) ## run golangci-lint, with go vet's analyzers, and 
 	@files=$$($(GOFUMPT) -l .); \
 	[ -z "$$files" ] || { echo "lint: gofumpt would change:" >&2; echo "$$files" >&2; exit 1; }
 	GOLANGCI_LINT_CACHE=$(CURDIR)/.bin/lint-cache $(GOLANGCI) run --allow-parallel-runners $(LINTED)
-	GOLANGCI_LINT_CACHE=$(CURDIR)/.bin/lint-cache $(GOLANGCI) run --allow-parallel-runners --build-tags vram_builtin $(WITH_BUILTIN)
+	GOLANGCI_LINT_CACHE=$(CURDIR)/.bin/lint-cache $(GOLANGCI) run --allow-parallel-runners --build-tags vram_builtin ./actors
 
 # What a change must pass, besides `make test`, in about twelve minutes on two cores: nothing that `make test` has run.
 check: SEED = $(COMMIT_SEED)
@@ -336,6 +334,8 @@ clean: ## remove what the targets built; tools in .bin stay
 	rm -rf bin
 	find . -name '*.test' -type f -delete
 
+# With the tag, the packages that have files for it: the others are the same.
+WITH_BUILTIN = $(shell grep -rl --include='*.go' 'go:build.*vram_builtin' . | xargs -n 1 dirname | sort -u)
 vet:
 	$(GO) vet $(PACKAGES)
 	$(GO) vet -tags vram_builtin $(WITH_BUILTIN)
