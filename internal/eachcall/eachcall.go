@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -37,6 +38,7 @@ type Bench struct {
 	NoPanics bool
 
 	settles time.Duration // how long goroutines may take to end; 0: settleTime
+	leaks   atomic.Bool   // one was reported
 }
 
 // burst is how often an operation is tried again that has left something: a leak leaves something each time.
@@ -117,6 +119,7 @@ func (b *Bench) Run(t *testing.T, op Operation) {
 				continue
 			}
 			if more := b.leak(op, made, failed); more != "" {
+				b.leaks.Store(true)
 				t.Errorf("%s in call %d, %s, leaves in each %d attempts %s: %v", kind.name, n, failed, burst, more, err)
 				if leaks++; leaks == leakLimit {
 					t.Fatalf("%d calls leave something: the rest was not tried", leaks)
@@ -137,6 +140,9 @@ func (b *Bench) leak(op Operation, made *calls, failed string) (more string) {
 		}
 		if i == bursts-1 {
 			wait = cmp.Or(b.settles, settleTime)
+			if b.leaks.Load() {
+				wait = min(wait, time.Second) // the test has failed already
+			}
 		}
 		if more = b.more(before, failed, burst, wait); more == "" {
 			break
