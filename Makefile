@@ -164,8 +164,8 @@ WITH_GOROUTINES  = $(sort $(dir $(shell grep -l '^func Test.*Goroutines' $(SLOW_
 # Packages whose dependencies are as large as all of vram: a server of etcd, arrow and gonum, the protocol of Chromium. check compiles them
 # once, without the detector's code; `make nightly` runs them under it, too.
 LARGE            := fleet/etcd bridge/gorgonia $(LAB)/browser
-# Programs that start no goroutine of their own: what they call is tested under the race detector in its own package.
-PLAIN_PROGRAMS   := examples/batch examples/hello examples/quickstart examples/sine examples/port/heat examples/port/kern examples/port/wrapper
+# Programs that start no goroutine of their own, which internal/archtest checks: what they call is tested under the race detector in its own package.
+PLAIN_PROGRAMS   := examples/hello examples/sine examples/port/heat examples/port/kern examples/port/wrapper
 WITHOUT_RACE     = $(FOREIGN) $(SEQUENTIAL) $(if $(SHORT),$(SLOW_UNDER_RACE) $(LARGE) $(PLAIN_PROGRAMS))
 # Packages with long tests under the race detector, besides LONGEST.
 LONGEST_RACED   := ./cmd/vram ./internal/fakecuda ./streams ./examples/service ./examples/pipeline
@@ -297,10 +297,10 @@ kernels: ## compile the CUDA C++ of compute/kernel/matmul, attention and example
 	$(GO) run ./compute/kernel/attention/compile
 	$(foreach type,bfloat16=16 float32=32,$(call decoding,$(word 1,$(subst =, ,$(type))),$(word 2,$(subst =, ,$(type)))))
 
-# The packages that are linted: facts of what LARGE imports take a third of the time. `make nightly` lints all.
+# The packages that are linted: facts of what LARGE imports take a quarter of the time. `make nightly` lints all.
 LINTED       = $(if $(SHORT),$(shell $(GO) list $(PACKAGES) | grep -vxF $(LARGE:%=-e $(MODULE)/%) | sed 's,^$(MODULE),.,'),$(PACKAGES))
 
-# With the analyzers of go vet. The collector would take a fifth of the time.
+# With the analyzers of go vet. A lazy collector saves a tenth of the time.
 lint: export GOGC = 200
 lint: $(GOLANGCI) $(GOFUMPT) ## run golangci-lint, with go vet's analyzers, and look for files that gofumpt would change
 	@files=$$($(GOFUMPT) -l .); \

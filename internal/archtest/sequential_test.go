@@ -94,7 +94,9 @@ func TestSequentialPackages(t *testing.T) {
 	house := wholeHouse(t)
 	slow := namedDirs(string(makefile), "SLOW_UNDER_RACE")
 	require.NotEmpty(t, slow)
-	for _, f := range slices.Concat(checkSequential(house, dirs), checkNamedGoroutines(house, slow)) {
+	programs := namedDirs(string(makefile), "PLAIN_PROGRAMS")
+	require.NotEmpty(t, programs)
+	for _, f := range slices.Concat(checkSequential(house, dirs), checkSequential(house, programs), checkNamedGoroutines(house, slow)) {
 		t.Errorf("%s: %s", f.place, f.what)
 	}
 
