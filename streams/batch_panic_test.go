@@ -80,11 +80,11 @@ func TestAFailedBatchLeavesTheSliceAlone(t *testing.T) {
 	s := r.stream(core.Budget{})
 	require.NoError(t, must(t, s, 128*mib).Free())
 	var panics atomic.Bool
-	s.turn.state.hook = func(p point) {
+	s.setHook(func(p point) {
 		if p == beforeAnswer && panics.CompareAndSwap(true, false) {
 			panic(recoveredtest.Planted("planted"))
 		}
-	}
+	})
 	sizes := mixed(24)
 	buffers := make([]Buffer, len(sizes))
 	for range 200 {
@@ -149,7 +149,7 @@ func TestAPanicBehindACountedBatch(t *testing.T) {
 			assert.Equal(t, before.RangeHits+uint64(len(sizes)), n.RangeHits)
 			require.NoError(t, b.Free())
 		}
-		s.turn.state.hook = nil
+		s.setHook(nil)
 		r.balanced(s)
 	}
 }

@@ -256,12 +256,12 @@ func TestAPanicInTheTurnOfABatch(t *testing.T) {
 		sizes := mixed(36)
 		buffers := make([]Buffer, len(sizes))
 		panicked := false
-		s.turn.state.hook = func(p point) {
+		s.setHook(func(p point) {
 			if p == at && !panicked {
 				panicked = true
 				panic(recoveredtest.Planted("planted"))
 			}
-		}
+		})
 		require.ErrorContains(t, s.AllocBatch(buffers, sizes), "planted")
 		assert.True(t, panicked)
 		assert.Equal(t, make([]Buffer, len(sizes)), buffers)

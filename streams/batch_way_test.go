@@ -221,13 +221,13 @@ func TestMemoryThatComesHomeServesARefusedBatch(t *testing.T) {
 	held := must(t, s, 60*mib)
 	r.stats(s) // after the turn that served it
 	searches := 0
-	s.turn.state.hook = func(p point) {
+	s.setHook(func(p point) {
 		if p == beforeSearch {
 			if searches++; searches == 2 { // the pool has refused
 				assert.NoError(t, held.Free())
 			}
 		}
-	}
+	})
 	buffers := make([]Buffer, 2)
 	require.NoError(t, s.AllocBatch(buffers, []int64{40 * mib, mib}))
 	require.NoError(t, s.FreeBatch(buffers))

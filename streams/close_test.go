@@ -393,11 +393,11 @@ func TestAFreeDuringATurnOfAClosedStreamIsSeen(t *testing.T) {
 			assert.NoError(t, all[freed-1].Free())
 		}
 	}
-	s.turn.state.hook = func(p point) {
+	s.setHook(func(p point) {
 		if p == beforeReturn {
 			free()
 		}
-	}
+	})
 	free()
 	r.until(control(s).Gone)
 	assert.Equal(t, len(all), freed)

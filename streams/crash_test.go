@@ -147,7 +147,7 @@ func TestAPanicAfterTheAnswerLeavesTheBatch(t *testing.T) {
 	leave := r.occupy(s)
 	f := s.AllocBatchAsync(context.Background(), []int64{mib, 2 * mib, kib})
 	s.turn.state.core.SetBudget(core.Budget{CacheBytes: 4 * mib})
-	crash(s, beforeReturn, 1, nil)
+	s.turn.state.hook = crashing(beforeReturn, 1, nil)
 	leave()
 	got, err := f.Await(context.Background())
 	require.NoError(t, err)

@@ -181,7 +181,7 @@ func TestAPanicOfADonorLosesNoRuns(t *testing.T) {
 		r, donor, other := pair(t, 32*mib)
 		require.NoError(t, must(t, donor, 24*mib).Free())
 		leave := r.occupy(donor)
-		crash(donor, beforeReturn, 1, nil)
+		donor.turn.state.hook = crashing(beforeReturn, 1, nil)
 		leave()
 		donor.client.Asked(1, pages)
 		require.Equal(t, 24*mib, r.stats(donor).HeldBytes)
@@ -189,7 +189,7 @@ func TestAPanicOfADonorLosesNoRuns(t *testing.T) {
 		assert.NoError(t, control(donor).Check(t.Context()))
 
 		leave = r.occupy(donor)
-		crash(donor, beforeReturn, 1, nil) // for the first request of the pool
+		donor.turn.state.hook = crashing(beforeReturn, 1, nil) // for the first request of the pool
 		leave()
 		require.NoError(t, must(t, other, 24*mib).Free())
 		r.balanced(donor, other)

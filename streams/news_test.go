@@ -27,7 +27,7 @@ func wantedRig(t *testing.T, adopted bool) (r *rig, s *Stream, end func()) {
 	f := other.AllocAsync(t.Context(), Request{Bytes: 60 * mib, Wait: true})
 	r.until(func() bool { return r.books().Waits.Waiting == 1 && r.wants(s) })
 	return r, s, func() {
-		s.turn.state.hook = nil
+		s.setHook(nil)
 		f.Cancel()
 		require.NoError(t, pin.Free())
 		r.until(func() bool { return r.books().Waits.Waiting == 0 && !r.wants(s) })
@@ -109,11 +109,11 @@ func TestMemoryThatBecomesFreeIsReportedWhereItIsWanted(t *testing.T) {
 			t.Helper()
 			x := s.request(Request{Bytes: 8 * mib})
 			f, runs, token := x.promise.Future(), lentRuns(t, r, s, 8*mib), claim(t, r, s, x, claims.Asked)
-			s.turn.state.hook = func(p point) {
+			s.setHook(func(p point) {
 				if p == beforeAnswer {
 					assert.True(t, f.Cancel())
 				}
-			}
+			})
 			return func() { s.client.Granted(token, runs, false) }, nil
 		}},
 		"a grant whose turn panics": {happens: func(t *testing.T, r *rig, s *Stream) (event, after func()) {
@@ -183,7 +183,7 @@ func TestMemoryThatBecomesFreeIsReportedWhereItIsWanted(t *testing.T) {
 			before := reports()
 			event()
 			require.Greater(t, reports(), before)
-			s.turn.state.hook = nil
+			s.setHook(nil)
 			if after != nil {
 				after()
 			}

@@ -15,9 +15,12 @@ import (
 	"github.com/go-vram/vram/pool"
 )
 
-// crash makes the n-th turn that gets to the point panic, after it has called spoil.
-func crash(s *Stream, at point, n int, spoil func()) {
-	s.turn.state.hook = func(p point) {
+// crash makes the stream panic when it reaches the point for the n-th time, after it has called spoil.
+func crash(s *Stream, at point, n int, spoil func()) { s.setHook(crashing(at, n, spoil)) }
+
+// crashing returns a hook that calls spoil and panics when it is called for the point for the n-th time.
+func crashing(at point, n int, spoil func()) func(point) {
+	return func(p point) {
 		if p != at {
 			return
 		}
@@ -50,7 +53,7 @@ func isPanic(t *testing.T, err error) {
 // goesOn checks that the stream serves, that no memory was lost and no buffer is live.
 func goesOn(t *testing.T, r *rig, s, other *Stream) {
 	t.Helper()
-	s.turn.state.hook = nil
+	s.setHook(nil)
 	n := r.stats(s)
 	assert.Zero(t, n.LiveBytes)
 	assert.Zero(t, n.LiveCount)
@@ -132,7 +135,7 @@ func TestPanicInTheTurnOfADenialFailsItsRequest(t *testing.T) {
 	crash(s, beforeSearch, 2, nil)
 	_, err := async(t, r, s, 5*mib)
 	isPanic(t, err)
-	s.turn.state.hook = nil
+	s.setHook(nil)
 	_, err = s.Alloc(5 * mib)
 	require.ErrorIs(t, err, pool.ErrOutOfMemory)
 	require.NoError(t, b.Free())
@@ -353,7 +356,7 @@ func TestAPanicWithdrawsARequestThatWaits(t *testing.T) {
 	f := s.AllocAsync(context.Background(), Request{Bytes: 4 * mib, Wait: true})
 	r.until(func() bool { return r.books().Waits.Waiting == 1 })
 	leave := r.occupy(s)
-	crash(s, beforeSearch, 1, nil)
+	s.turn.state.hook = crashing(beforeSearch, 1, nil)
 	leave()
 	require.NoError(t, freed.Free()) // it gets an offer, and would wait on
 	_, err := f.Await(context.Background())

@@ -97,7 +97,7 @@ func TestAPanicCountsNoParts(t *testing.T) {
 		_, err := f.Await(context.Background())
 		require.ErrorContains(t, err, "planted", "%v", at)
 		n := r.stats(s)
-		s.turn.state.hook = nil
+		s.setHook(nil)
 		assert.Equal(t, counts(before), counts(n), "%v", at)
 		r.balanced(s)
 	}

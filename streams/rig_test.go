@@ -255,6 +255,16 @@ func (r *rig) occupy(s *Stream) (leave func()) {
 	}
 }
 
+// setHook sets the function that is called at the points of the stream's turns, or nil, when no goroutine is in a turn. A caller in a
+// turn sets the field itself.
+func (s *Stream) setHook(hook func(point)) {
+	for !s.ref.TryEnter() {
+		runtime.Gosched()
+	}
+	s.turn.state.hook = hook
+	s.ref.End() // without the effects of a turn, which reach points
+}
+
 // batching is a claim for a batch, as a caller sends it.
 func (s *Stream) batching(dst []Buffer, bytes []int64) *several {
 	r := &several{dst: dst, bytes: bytes}
