@@ -46,9 +46,9 @@ func lowerMbarrierCount(c *lowering, i *ptx.Instruction) {
 	c.to.compute = apply1(d, a, func(a uint64) uint64 { return a & mbarrierCount })
 }
 
-// mbarrierAt finds the mbarrier that a thread accesses, as an atomic access does.
-func mbarrierAt(w *warp, p *pointer, f *frame, n int) (a access, at []byte) {
-	a = access{space: p.space, address: p.of(f, n), bytes: mbarrierBytes, thread: n, read: true, write: true, strong: true}
+// mbarrierAt finds the mbarrier that a thread accesses, as an atomic access does, for the first time or again.
+func mbarrierAt(w *warp, p *pointer, f *frame, n int, again bool) (a access, at []byte) {
+	a = access{space: p.space, address: p.of(f, n), bytes: mbarrierBytes, thread: n, read: true, write: true, strong: true, again: again}
 	at = w.memory.reach(&a)
 	if at != nil && a.space != ptx.Shared {
 		w.refuse(&a, OutOfBounds, "an mbarrier lies in shared memory")
@@ -121,7 +121,7 @@ func lowerMbarrierArrive(c *lowering, i *ptx.Instruction) {
 				}
 				released.join(new(w.order.release()))
 			}
-			a, at := mbarrierAt(w, &p, f, n)
+			a, at := mbarrierAt(w, &p, f, n, false)
 			if at == nil {
 				return
 			}
@@ -194,7 +194,8 @@ func lowerMbarrierWait(c *lowering, i *ptx.Instruction) {
 		var ended uint32
 		for rest := m; rest != 0; rest &= rest - 1 {
 			n := next(rest)
-			a, at := mbarrierAt(w, &p, f, n)
+			test := poll{p.of(f, n), w.at, w.order.clock}
+			a, at := mbarrierAt(w, &p, f, n, w.polls.last[n] == test)
 			if at == nil {
 				return
 			}
@@ -204,6 +205,7 @@ func lowerMbarrierWait(c *lowering, i *ptx.Instruction) {
 			}
 			if !hasEnded(at, asked, parity) {
 				if w.block.deliverBulk(a.address); !hasEnded(at, asked, parity) {
+					w.polls.last[n] = test
 					continue
 				}
 			}
@@ -212,6 +214,7 @@ func lowerMbarrierWait(c *lowering, i *ptx.Instruction) {
 			w.order.seen.join(done)
 			w.order.alone[n] = max(w.order.alone[n], done[w.index])
 		}
+		w.polls.test(ended != 0)
 		f.setPred(d, ended, m)
 	}
 }

@@ -1,6 +1,7 @@
 package interp_test
 
 import (
+	"encoding/binary"
 	"strings"
 	"testing"
 
@@ -233,6 +234,120 @@ $END:`)
 			require.ErrorAs(t, err, &fault, name)
 			assert.ErrorIs(t, err, interp.SharedRace, name)
 			assert.Equal(t, uint64(16), fault.Address, "%s: of the data, not of the mbarrier", name)
+		}
+	}
+}
+
+// A warp that waits gives up its turn: it tests a few times while another one takes long to arrive.
+func TestAWarpThatWaitsGivesUpItsTurn(t *testing.T) {
+	out, err := atMbarriers(t, "32", `setp.lt.u32 %p4, %r0, 32;
+	mov.u32 %r4, 0;
+	@%p4 bra $WAIT;
+$LONG:
+	add.u32 %r4, %r4, 1;
+	setp.lt.u32 %p5, %r4, 60000;
+	@%p5 bra $LONG;
+	mbarrier.arrive.shared.b64 _, [bar];
+	bra $END;
+$WAIT:
+	add.u32 %r4, %r4, 1;
+	mbarrier.try_wait.parity.shared.b64 %p2, [bar], 0;
+	@!%p2 bra $WAIT;
+$END:
+	st.global.u32 [%rd2], %r4;`)
+	require.NoError(t, err)
+	assert.Less(t, binary.LittleEndian.Uint32(out), uint32(5000), "whole turns would make it 40,000")
+	assert.Equal(t, uint32(60000), binary.LittleEndian.Uint32(out[128:]))
+}
+
+// Memory that is written while others test an mbarrier there is a race at the next test, also if it has the same bits as before and the mbarrier
+// is tested in between.
+func TestAWriteBetweenTestsOfAnMbarrier(t *testing.T) {
+	const (
+		store  = "st.shared.b64 [bar], %rd5;"
+		tested = "mbarrier.test_wait.parity.shared.b64 %p6, [bar], 0;"
+	)
+	for name, row := range map[string]struct{ write, from string }{
+		"init":              {"mbarrier.init.shared.b64 [bar], 1;", "32"},
+		"store":             {store, "32"},
+		"store and test":    {store + tested, "32"},
+		"store of a half":   {"st.shared.b32 [bar+4], %r7;", "32"},
+		"store of a byte":   {"st.shared.b8 [bar+7], %r8;", "32"},
+		"store of the warp": {store, "1"},
+		"nothing":           {"", "32"},
+		"test":              {tested, "32"},
+		"another's memory":  {"st.shared.b64 [bar+8], %rd5;", "32"},
+		"nothing, one warp": {"", "1"},
+	} {
+		_, err := atMbarriers(t, "1", `@!%p1 st.shared.u32 [data+4], 0;
+	@!%p1 st.shared.u32 [data+8], 0;
+	ld.shared.b64 %rd5, [bar];
+	ld.shared.b32 %r7, [bar+4];
+	mov.u32 %r8, 0;
+	mov.u32 %r5, 0;
+	bar.sync 0;
+	setp.eq.u32 %p4, %r0, `+row.from+`;
+	@%p4 bra $SECOND;
+	@%p1 bra $END;
+$WAIT:
+	mbarrier.try_wait.parity.shared.b64 %p2, [bar], 0;
+	@%p2 bra $END;
+	atom.shared.add.u32 %r4, [data+4], 1;
+	atom.shared.add.u32 %r4, [data+8], 0;
+	add.u32 %r5, %r5, %r4;
+	setp.lt.u32 %p3, %r5, 3;
+	@%p3 bra $WAIT;
+	bra $END;
+$SECOND:
+	atom.shared.add.u32 %r4, [data+4], 0;
+	setp.eq.u32 %p2, %r4, 0;
+	@%p2 bra $SECOND;
+	`+row.write+`
+	atom.shared.exch.b32 %r4, [data+8], 1;
+$END:`)
+		if row.write == "" || row.write == tested || strings.Contains(row.write, "bar+8") {
+			require.NoError(t, err, name)
+			continue
+		}
+		require.ErrorIs(t, err, interp.SharedRace, name)
+	}
+}
+
+// A thread that tests an mbarrier after another thread of its warp is ordered after what initialised it by what it waited for itself.
+func TestEachThreadIsOrderedBeforeItTests(t *testing.T) {
+	for _, waits := range []bool{true, false} {
+		wait := "$ALSO: mbarrier.try_wait.parity.shared.b64 %p2, [bar], 0; @!%p2 bra $ALSO;"
+		if !waits {
+			wait = ""
+		}
+		_, err := atMbarriers(t, "1", `@!%p1 st.shared.u32 [data+4], 0;
+	bar.sync 0;
+	setp.eq.u32 %p3, %r0, 2;
+	@%p3 bra $THIRD;
+	setp.eq.u32 %p4, %r0, 1;
+	@%p4 bra $SECOND;
+	@%p1 bra $END;
+$WAIT:
+	mbarrier.try_wait.parity.shared.b64 %p2, [bar], 0;
+	@!%p2 bra $WAIT;
+	mbarrier.test_wait.parity.shared.b64 %p5, [bar+8], 0;
+	atom.shared.exch.b32 %r4, [data+4], 1;
+	bra $END;
+$SECOND:
+	atom.shared.add.u32 %r4, [data+4], 0;
+	setp.eq.u32 %p5, %r4, 0;
+	@%p5 bra $SECOND;
+	`+wait+`
+	mbarrier.test_wait.parity.shared.b64 %p5, [bar+8], 0;
+	bra $END;
+$THIRD:
+	mbarrier.init.shared.b64 [bar+8], 1;
+	mbarrier.arrive.shared.b64 _, [bar];
+$END:`)
+		if waits {
+			require.NoError(t, err)
+		} else {
+			require.ErrorIs(t, err, interp.SharedRace)
 		}
 	}
 }

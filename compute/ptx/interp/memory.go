@@ -113,7 +113,8 @@ func (mem *memory) reachShared(a *access) []byte {
 	}
 	now := b.shared[a.address : a.address+uint64(a.bytes)]                                  //nolint:gosec // few bytes
 	first, last := a.address>>b.run.shift[0], (a.address+uint64(a.bytes)-1)>>b.run.shift[0] //nolint:gosec // few bytes
-	if !mem.check(a, b.cells[first:last+1], SharedRace, now) || !mem.initialised(a, b.initialised, a.address) {
+	cells := b.cells[first : last+1]
+	if !mem.repeats(a, cells) && !mem.check(a, cells, SharedRace, now) || !mem.initialised(a, b.initialised, a.address) {
 		return nil
 	}
 	return now

@@ -55,6 +55,20 @@ func (d *detector) check(a *access, cells []cell, kind Kind, now []byte) bool {
 	return true
 }
 
+// repeats reports whether the detector has seen an access: the thread made it before at the same time, and since then only threads of the
+// warp have written the cells, also by strong accesses.
+func (d *detector) repeats(a *access, cells []cell) bool {
+	if !a.again {
+		return false
+	}
+	for n := range cells {
+		if s := cells[n].store; s.clock() != d.order.clock || !s.strong() {
+			return false
+		}
+	}
+	return true
+}
+
 // meets reports whether no other thread of the warp has touched a cell by a .volatile access, too, without a barrier since
 // then. In lockstep each access of a warp would be ordered before its next one.
 func (d *detector) meets(c *cell, a *access, thread int, since uint32, now []byte) bool {

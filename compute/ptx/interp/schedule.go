@@ -22,7 +22,7 @@ func (w *warp) begin() {
 			*a = asyncs{}
 		}
 	}
-	w.meet.waiting = 0
+	w.meet.waiting, w.polls = 0, polls{}
 	if w.products != nil {
 		w.products.renew()
 	}
@@ -34,7 +34,8 @@ func (w *warp) runnable() uint32 { return w.live &^ w.waits }
 
 // advance executes up to so many instructions.
 func (w *warp) advance(budget int64) {
-	for end := w.instructions + budget; w.instructions < end && w.fault == nil; {
+	w.polls.over = false
+	for end := w.instructions + budget; w.instructions < end && w.fault == nil && !w.polls.over; {
 		if !w.pick() {
 			break
 		}
@@ -163,7 +164,7 @@ func (w *warp) execute(end int64) { //nolint:gocognit // the loop that all time 
 				}
 			}
 			pc++
-			if in.strong && !alone && w.spins() {
+			if in.strong && (w.polls.over || !alone && w.spins()) {
 				break
 			}
 			if pc < merge {

@@ -47,6 +47,7 @@ type access struct {
 	thread      int // of the warp
 	read, write bool
 	strong      bool
+	again       bool   // the thread's last access was the same, at the same time: see repeats
 	constant    bool   // non-coherent
 	deferred    bool   // an atomic operation that follows later
 	value       []byte // that is stored, where it is known

@@ -21,11 +21,39 @@ type warp struct {
 
 	instructions int64
 
+	polls    polls
 	meet     meetings
 	order    warpOrder
 	memory   memory
 	copies   copier
 	products *products // nil in kernels without wgmma
+}
+
+// polls are the tests of the warp whether a phase of an mbarrier has ended. A warp that tests in vain gives up its turn, since only others
+// can end the phase: after one test, and after twice as many each further time, so that a warp that waits for ever is soon at its limit.
+type polls struct {
+	last     [warpThreads]poll // in vain
+	inVain   int               // since the warp gave up its turn
+	patience int               // how many more before it does
+	over     bool              // the turn is
+}
+
+// poll is a test of a thread.
+type poll struct {
+	address uint64
+	at      int
+	clock   uint32
+}
+
+// test notes whether a phase had ended for a thread at least.
+func (p *polls) test(ended bool) {
+	if ended {
+		p.inVain, p.patience = 0, 0
+		return
+	}
+	if p.inVain++; p.inVain > p.patience {
+		p.inVain, p.patience, p.over = 0, min(2*p.patience+1, slice), true
+	}
 }
 
 // site is the place of a warp in the launch and in the code. The parts of a warp share it by a pointer, and see no
