@@ -53,7 +53,7 @@ type Stats struct {
 // half of that.
 type SizeStats struct {
 	BlockBytes  int64  `json:"block_bytes"`
-	AllocCount  uint64 `json:"alloc_count"`
+	AllocCount  uint64 `json:"alloc_count"` // one free may add one until the next allocation of the size: see the AllocCount of all sizes
 	FreeCount   uint64 `json:"free_count"`
 	LiveCount   uint64 `json:"live_count"`
 	LiveBytes   int64  `json:"live_bytes"`

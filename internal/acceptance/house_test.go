@@ -51,8 +51,8 @@ type house struct {
 	gpu    *sim.Device
 	faults *fault.Driver
 	joins  bool // see capture
-	// unsettled bounds the frees that the test may interrupt by reading statistics: one for each stream that other goroutines
-	// use at the time, 0 if the house is idle.
+	// unsettled bounds the frees that run while the test reads statistics: one for each stream and goroutine that frees at the
+	// time, 0 if none does.
 	unsettled int
 }
 
