@@ -42,17 +42,14 @@ TIMEOUT ?= 45m
 # Checks compile without DWARF, which nobody reads there: three quarters of the compiler's time. All go commands of a check have the same
 # flags, also those that tests run, and so share the build cache. A release is built with the flags of its caller.
 CALLERS_GOFLAGS := $(GOFLAGS)
-test test-lab test-builtin test-builtin-short race stress vet arch lint deadcode sim planted planted-changed mutate programs exhaustive fuzz check nightly: \
+test test-lab test-builtin test-builtin-short race stress vet arch lint deadcode sim models planted planted-changed mutate programs exhaustive fuzz check nightly: \
 	export GOFLAGS := $(strip $(GOFLAGS) -gcflags=all=-dwarf=false)
 release release-check: export GOFLAGS := $(CALLERS_GOFLAGS)
 
-# Which folders `make fuzz` fuzzes, and how long each target.
+# Which folders `make fuzz` fuzzes, and how long each target. Go before 1.27 now and then fails a target at the end of a time, with
+# "context deadline exceeded": go.dev/issue/75804.
 FUZZED   ?= .
 FUZZTIME ?= 10s
-# `make check` fuzzes the cores, by a count of inputs: a second or so each. Go before 1.27 now and then fails a target at the end of a time,
-# with "context deadline exceeded": go.dev/issue/75804.
-CORES          := internal/pool/core internal/stream/core internal/heap
-CHECK_FUZZTIME ?= 2000x
 # How often Go tries to shorten one input, which a new path in the code and a failure both cause: up to a minute without a bound.
 MINIMIZETIME   ?= 60s
 
@@ -68,6 +65,9 @@ CHANGED_SINCE ?= $(shell base=$$($(GIT) merge-base HEAD origin/main 2>/dev/null)
 PLANT_BUDGET ?= 60s
 # How long `make programs` plays random programs of each kind, and from which seed.
 PROGRAMS ?= 1m
+# How many histories `make models` plays of each model; the short form plays a fifth. `make test` plays 20 from other seeds each time.
+MODELS ?= 2500
+CORES  := ./internal/pool/core ./internal/stream/core ./internal/heap
 # How often `make stress` repeats the tests of each package, and of which packages.
 STRESS_COUNT ?= 2
 STRESS       ?= $(RACED)
@@ -105,7 +105,7 @@ DEADCODE := $(TOOLS)/deadcode-$(DEADCODE_VERSION)
 .NOTPARALLEL:
 
 .PHONY: help demo fleet page chromium browser test test-lab test-builtin test-builtin-short race sim planted planted-changed mutate programs stress bench frontier soak soak-service \
-	bench-gpu bench-gpu-carry test-gpu test-gpu-carry build-gorgonia test-gorgonia gorgonia-carry exhaustive fuzz fuzz-cores kernels lint check nightly \
+	bench-gpu bench-gpu-carry test-gpu test-gpu-carry build-gorgonia test-gorgonia gorgonia-carry exhaustive fuzz models kernels lint check nightly \
 	build clean vet arch tidy deadcode deps vuln release release-check platforms
 
 help: ## list the targets
@@ -137,9 +137,12 @@ browser: ## test the live page in a Chromium, which is installed where it is mis
 test: ## run the tests of the product, the command and the examples in their short form, in about 3 minutes on two cores
 	$(GO) test $(TESTFLAGS) $(LONGEST) $(PRODUCT)
 
+# What measures GPUs and runs PyTorch for comparison, here against stand-ins: a minute of C++, Python and whole scenarios. `make nightly` tests it.
+MEASURING := $(LAB)/peers $(LAB)/kernelbench
+
 # With the checks of turns that builds for the race detector have.
-test-lab: ## run the tests of the laboratory that make race leaves out
-	$(GO) test -tags invariants $(TESTFLAGS) $(filter $(MODULE)/$(LAB)/%,$(UNRACED))
+test-lab: ## run the tests of the laboratory that make race leaves out; in the short form without the programs that measure GPUs
+	$(GO) test -tags invariants $(TESTFLAGS) $(filter-out $(if $(SHORT),$(MEASURING:%=$(MODULE)/%)),$(filter $(MODULE)/$(LAB)/%,$(UNRACED)))
 
 test-builtin-short:
 	CGO_ENABLED=1 $(GO) test -race -tags vram_builtin $(TESTFLAGS) $(CONCURRENT_ACTORS)
@@ -278,10 +281,8 @@ fuzz: ## run each fuzz target of FUZZED for FUZZTIME
 		$(GO) test -run '^$$' -fuzz "^$$name\$$" -fuzztime '$(FUZZTIME)' -fuzzminimizetime '$(MINIMIZETIME)' "./$$(dirname "$$file")" </dev/null; \
 	done <<<"$$targets"
 
-fuzz-cores: FUZZED := $(CORES)
-fuzz-cores: FUZZTIME := $(CHECK_FUZZTIME)
-fuzz-cores: MINIMIZETIME := 100x
-fuzz-cores: fuzz
+models: ## play MODELS histories of each model of the cores, from SEED on
+	$(GO) test $(TESTFLAGS) $(CORES) -rapid.checks=$(MODELS) -rapid.seed=$(SEED)
 
 # The sum of the source is the first line of each text: a test compares it.
 DECODING := examples/gpt/model/kernels
@@ -313,7 +314,7 @@ check: SEED = $(COMMIT_SEED)
 check: SEEDS := 100
 # The tests of the page in a browser are a part of test-lab: a missing browser is a failure there.
 check: export VRAM_BROWSER := required
-check: build arch tidy lint deadcode chromium race test-lab test-builtin-short sim planted-changed fuzz-cores ## everything a change must pass besides make test: build, layers, module files, lint, dead code, race, the laboratory with the page in a browser, the built-in framework, a short simulation and planted bugs by the commit, a short fuzz of the cores
+check: build arch tidy lint deadcode chromium race test-lab test-builtin-short sim models planted-changed ## everything a change must pass besides make test: build, layers, module files, lint, dead code, race, the laboratory with the page in a browser, the built-in framework, a short simulation, models of the cores and planted bugs by the commit
 	@echo "check: passed"
 
 # The long forms, from seeds of the day. It takes hours, and finds what a search finds.
@@ -322,7 +323,8 @@ nightly: SEED = $(shell date +%Y%m%d)
 nightly: SEEDS := 1000
 nightly: STEPS := 10000
 nightly: FUZZTIME := 2m
-nightly: vet lint test race test-lab test-builtin test-gorgonia exhaustive sim programs planted mutate fuzz stress soak soak-service deps vuln release-check platforms ## for each night, hours: vet and all linters, all tests in their long form, also under race and with the built-in framework, gorgonia, every model state, 10^7 steps of simulation and random programs by the date, every planted bug, 200 mutants by the date, fuzz of 2 minutes a target, stress, both soaks, dependencies, vulnerabilities, a release built twice, all platforms
+nightly: MODELS := 20000
+nightly: vet lint test race test-lab test-builtin test-gorgonia exhaustive sim models programs planted mutate fuzz stress soak soak-service deps vuln release-check platforms ## for each night, hours: vet and all linters, all tests in their long form, also under race and with the built-in framework, gorgonia, every model state, 10^7 steps of simulation, models of the cores and random programs by the date, every planted bug, 200 mutants by the date, fuzz of 2 minutes a target, stress, both soaks, dependencies, vulnerabilities, a release built twice, all platforms
 	@echo "nightly: passed"
 
 # go list -export compiles as go build does, and links no program but the command: tests link most others, and platforms all.
