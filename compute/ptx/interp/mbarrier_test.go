@@ -313,7 +313,8 @@ $END:`)
 	}
 }
 
-// A thread that tests an mbarrier after another thread of its warp is ordered after what initialised it by what it waited for itself.
+// Each thread of a warp has an order of its own: one that tests an mbarrier without a wait for its initialisation races with that, also after
+// another thread that did wait.
 func TestEachThreadIsOrderedBeforeItTests(t *testing.T) {
 	for _, waits := range []bool{true, false} {
 		wait := "$ALSO: mbarrier.try_wait.parity.shared.b64 %p2, [bar], 0; @!%p2 bra $ALSO;"

@@ -29,13 +29,14 @@ type warp struct {
 	products *products // nil in kernels without wgmma
 }
 
-// polls are the tests of the warp whether a phase of an mbarrier has ended. A warp that tests in vain gives up its turn, since only others
-// can end the phase: after one test, and after twice as many each further time, so that a warp that waits for ever is soon at its limit.
+// polls are the tests of the warp whether a phase of an mbarrier has ended. A warp whose tests find a phase open gives up its turn, since
+// only others can end the phase: after one test, and after twice as many each further time, so that a warp that waits for ever is soon at
+// its limit.
 type polls struct {
-	last     [warpThreads]poll // in vain
-	inVain   int               // since the warp gave up its turn
-	patience int               // how many more before it does
-	over     bool              // the turn is
+	last   [warpThreads]poll // that found an open phase
+	open   int               // since the warp gave up its turn
+	budget int               // how many more before it does
+	over   bool              // the turn is
 }
 
 // poll is a test of a thread.
@@ -48,11 +49,11 @@ type poll struct {
 // test notes whether a phase had ended for a thread at least.
 func (p *polls) test(ended bool) {
 	if ended {
-		p.inVain, p.patience = 0, 0
+		p.open, p.budget = 0, 0
 		return
 	}
-	if p.inVain++; p.inVain > p.patience {
-		p.inVain, p.patience, p.over = 0, min(2*p.patience+1, slice), true
+	if p.open++; p.open > p.budget {
+		p.open, p.budget, p.over = 0, min(2*p.budget+1, slice), true
 	}
 }
 
