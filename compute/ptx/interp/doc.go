@@ -82,7 +82,8 @@
 //
 // Fragments of wmma are laid out as PTX leaves open: a thread has neighbours of a row, in the same order in each type
 // of sums. An mbarrier is the 64 bits of its memory. Copies that arrive at one by cp.async.mbarrier.arrive are
-// delivered at that instruction, not as late as allowed.
+// delivered at that instruction, not as late as allowed. A warp that tests an mbarrier whose phase is open gives up its
+// turn to the other warps of the block.
 //
 // # Precision
 //
