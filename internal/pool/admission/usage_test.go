@@ -1,6 +1,8 @@
 package admission
 
 import (
+	"math"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -118,4 +120,29 @@ func TestNobodyIsOutrankedWhoDoesNotWait(t *testing.T) {
 	table.Remove(2)
 	assert.EqualValues(t, 7, table.sharing(1).outrankedBytes)
 	assert.Zero(t, table.sharing(2).outrankedBytes)
+}
+
+// The credit of an account is at most its share and its first request, and so is its debt: an account that waited for long, or had more for
+// long, has its proportion again after so many bytes.
+func TestCreditsAndDebtsAreBounded(t *testing.T) {
+	t.Parallel()
+	var table Table
+	table.Arrive(Waiter{ID: 1, Account: 1, Bytes: 30})
+	used, credit, debt := []int64{0, 300}, 130.0, 150.0
+	for range 2 {
+		table.SetUsage([]Usage{{1, used[0], 100}, {2, used[1], 100}})
+		one, other := table.sharing(1), table.sharing(2)
+		before := [2]float64{one.creditBytes, other.creditBytes}
+		serve := func() { table.outrank(&entry{Waiter: Waiter{ID: 2, Account: 2, Bytes: 50}}) }
+		serve()
+		assert.InDelta(t, math.Copysign(25, credit), one.creditBytes-before[0], 0, "half of the shares, none or all of the memory")
+		assert.InDelta(t, -math.Copysign(25, credit), other.creditBytes-before[1], 0)
+		for range 30 {
+			serve()
+		}
+		assert.InDelta(t, credit, one.creditBytes, 0)
+		assert.InDelta(t, -debt, other.creditBytes, 0)
+		slices.Reverse(used)
+		credit, debt = -credit, -debt
+	}
 }
