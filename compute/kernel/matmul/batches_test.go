@@ -1,6 +1,7 @@
 package matmul
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -34,4 +35,25 @@ func TestPartsOfALargeBatch(t *testing.T) {
 		require.NoError(t, part.CheckOperands(its2, its), "each part has enough")
 	}
 	assert.Equal(t, p.Batch, sum)
+}
+
+// Kernels of elements have a thread for each in blocks of 256, up to 65,536 blocks, and one block at least.
+func TestBlocksOfElements(t *testing.T) {
+	for count, blocks := range map[int64]uint32{0: 1, 1: 1, 256: 1, 257: 2, 512: 2, 513: 3, 1 << 24: 1 << 16, 1<<24 + 1: 1 << 16} {
+		assert.Equal(t, cuda.Geometry{Grid: cuda.Dim3{X: blocks, Y: 1, Z: 7}, Block: cuda.Dim3{X: 256, Y: 1, Z: 1}}, elements(count, 7), "%d", count)
+	}
+}
+
+// The library is looked for once: later products get the same handle or the same reason why there is none.
+func TestTheLibraryIsLookedForOnce(t *testing.T) {
+	first := &answer{err: errors.New("absent")}
+	var l library
+	l.asked.Store(first)
+	for range 2 {
+		_, err := l.open()
+		assert.Equal(t, first.err, err)
+	}
+	require.NoError(t, l.close())
+	_, err := l.open()
+	require.ErrorIs(t, err, cuda.ErrNotOpen)
 }
