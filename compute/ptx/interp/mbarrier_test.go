@@ -268,16 +268,18 @@ func TestAWriteBetweenTestsOfAnMbarrier(t *testing.T) {
 		tested = "mbarrier.test_wait.parity.shared.b64 %p6, [bar], 0;"
 	)
 	for name, row := range map[string]struct{ write, from string }{
-		"init":              {"mbarrier.init.shared.b64 [bar], 1;", "32"},
-		"store":             {store, "32"},
-		"store and test":    {store + tested, "32"},
-		"store of a half":   {"st.shared.b32 [bar+4], %r7;", "32"},
-		"store of a byte":   {"st.shared.b8 [bar+7], %r8;", "32"},
-		"store of the warp": {store, "1"},
-		"nothing":           {"", "32"},
-		"test":              {tested, "32"},
-		"another's memory":  {"st.shared.b64 [bar+8], %rd5;", "32"},
-		"nothing, one warp": {"", "1"},
+		"init":                                {"mbarrier.init.shared.b64 [bar], 1;", "32"},
+		"store":                               {store, "32"},
+		"store and test":                      {store + tested, "32"},
+		"store of a half":                     {"st.shared.b32 [bar+4], %r7;", "32"},
+		"store of a byte":                     {"st.shared.b8 [bar+7], %r8;", "32"},
+		"store of the warp":                   {store, "1"},
+		"store and test of the warp":          {store + tested, "1"},
+		"store of the warp and the same test": {store + "atom.shared.exch.b32 %r4, [data+8], 1; bra $WAIT;", "1"},
+		"nothing":                             {"", "32"},
+		"test":                                {tested, "32"},
+		"another's memory":                    {"st.shared.b64 [bar+8], %rd5;", "32"},
+		"nothing, one warp":                   {"", "1"},
 	} {
 		_, err := atMbarriers(t, "1", `@!%p1 st.shared.u32 [data+4], 0;
 	@!%p1 st.shared.u32 [data+8], 0;
