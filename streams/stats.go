@@ -53,7 +53,7 @@ type Stats struct {
 // half of that.
 type SizeStats struct {
 	BlockBytes  int64  `json:"block_bytes"`
-	AllocCount  uint64 `json:"alloc_count"` // one free may add one until the next allocation of the size: see the AllocCount of all sizes
+	AllocCount  uint64 `json:"alloc_count"` // one too many for each free that ran during a reading, until the next allocation of the size
 	FreeCount   uint64 `json:"free_count"`
 	LiveCount   uint64 `json:"live_count"`
 	LiveBytes   int64  `json:"live_bytes"`
