@@ -17,7 +17,7 @@
 //	go build -tags vram_builtin ./...
 //
 // A caller of this module sees no difference but in size: the sections below hold for both, and the
-// same tests run on both. Only protoactor has addresses: Ref.PID and Ref.Root, by which others may
+// same tests run on both. Only protoactor has addresses: PID and Root, by which others may
 // watch, stop and send. docs/decisions/009 has the reasons and the figures.
 //
 // # Words

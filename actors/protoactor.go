@@ -8,16 +8,22 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// linkedFramework is protoactor's: the actor is a root actor of its, and has an address and
-// watchers. It is the mailbox that protoactor knows.
+// linkedFramework is protoactor's: the actor is a root actor of its, and has an address and watchers. It is a part of each Ref, and so
+// names no type of protoactor: each package that imports a type with a Ref in it would compile protoactor's generic types again.
 type linkedFramework struct {
 	box     *mailbox
-	pid     *actor.PID
-	invoker actor.MessageInvoker
+	pid     any // a *actor.PID
+	invoker interface {
+		InvokeSystemMessage(message any)
+		InvokeUserMessage(message any)
+	}
 }
 
+// boxOfProtoactor is the mailbox that protoactor knows.
+type boxOfProtoactor struct{ *linkedFramework }
+
 var (
-	_ actor.Mailbox    = (*linkedFramework)(nil)
+	_ actor.Mailbox    = boxOfProtoactor{}
 	_ actor.Dispatcher = (*Worker)(nil)
 )
 
@@ -26,7 +32,7 @@ func (f *linkedFramework) spawn(b *mailbox) error {
 	s := shared()
 	props := actor.PropsFromProducer(
 		func() actor.Actor { return &shell{box: b} },
-		actor.WithMailbox(func() actor.Mailbox { return f }),
+		actor.WithMailbox(func() actor.Mailbox { return boxOfProtoactor{f} }),
 		actor.WithDispatcher(b.worker),
 		actor.WithOnInit(func(ctx actor.Context) { f.pid = ctx.Self() }),
 	)
@@ -62,19 +68,19 @@ func (f *linkedFramework) receiveSystem(message any) {
 	}
 }
 
-func (f *linkedFramework) stop() { shared().root.Stop(f.pid) }
+func (f *linkedFramework) stop() { shared().root.Stop(address(f)) }
 
 // RegisterHandlers is called by protoactor during spawn.
-func (f *linkedFramework) RegisterHandlers(invoker actor.MessageInvoker, _ actor.Dispatcher) {
+func (f boxOfProtoactor) RegisterHandlers(invoker actor.MessageInvoker, _ actor.Dispatcher) {
 	f.invoker = invoker
 }
 
 // Start is called by protoactor at the end of spawn. The first turn receives Started.
-func (f *linkedFramework) Start() { f.box.runInline() }
+func (f boxOfProtoactor) Start() { f.box.runInline() }
 
 // UserMessageCount is asked for by protoactor's metrics, which are off. One stands for any number:
 // counting would cost each message an atomic.
-func (f *linkedFramework) UserMessageCount() int {
+func (f boxOfProtoactor) UserMessageCount() int {
 	if f.box.waiting() {
 		return 1
 	}
@@ -82,7 +88,7 @@ func (f *linkedFramework) UserMessageCount() int {
 }
 
 // PostUserMessage is protoactor's way in. It does not wait.
-func (f *linkedFramework) PostUserMessage(message any) {
+func (f boxOfProtoactor) PostUserMessage(message any) {
 	m, ok := message.(Message)
 	if !ok {
 		m = &foreign{body: message}
@@ -91,16 +97,24 @@ func (f *linkedFramework) PostUserMessage(message any) {
 }
 
 // PostSystemMessage is protoactor's way in for Stop, Watch, Restart and the like. It does not wait.
-func (f *linkedFramework) PostSystemMessage(message any) { f.box.postSystem(message) }
+func (f boxOfProtoactor) PostSystemMessage(message any) { f.box.postSystem(message) }
 
-// PID returns the actor's address in protoactor, for watching it or stopping it through Root. Built with
+// PID returns an actor's address in protoactor, for watching it or stopping it through Root. Built with
 // the tag vram_builtin an actor has none.
-func (r *Ref) PID() *actor.PID { return r.box.framework.pid }
+//
+// PID and Root are functions, not methods: a method's types are part of Ref, and each package that imports
+// a type with a Ref in it would compile generic types of protoactor again.
+func PID(r *Ref) *actor.PID { return address(&r.box.framework) }
 
-// Root is protoactor's way in: Root().Stop(PID()) is StopNow, Root().Poison(PID()) stops the actor
-// after the queued messages, and Root().Send(PID(), m) is a Tell. It is not there either with the
+func address(f *linkedFramework) *actor.PID {
+	pid, _ := f.pid.(*actor.PID)
+	return pid
+}
+
+// Root is protoactor's way in: Root().Stop(PID(r)) is r.StopNow, Root().Poison(PID(r)) stops the actor
+// after the queued messages, and Root().Send(PID(r), m) is r.Tell(m). It is not there either with the
 // tag vram_builtin.
-func (r *Ref) Root() *actor.RootContext { return shared().root }
+func Root() *actor.RootContext { return shared().root }
 
 // Throughput returns how many messages a turn on the worker handles at most. Protoactor asks for it.
 func (w *Worker) Throughput() int { return maxWorkerMessages }

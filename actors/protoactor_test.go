@@ -19,13 +19,13 @@ import (
 const debugVars = "GET /debug/vars"
 
 // send posts m by the framework's own way in.
-func send(r *Ref, m Message) { r.Root().Send(r.PID(), m) }
+func send(r *Ref, m Message) { Root().Send(PID(r), m) }
 
 // poison stops the actor by the framework's own way, after the queued messages.
-func poison(r *Ref) { r.Root().Poison(r.PID()) }
+func poison(r *Ref) { Root().Poison(PID(r)) }
 
 func TestNamesNeedNotBeUnique(t *testing.T) {
-	assert.NotEqual(t, spawn(t, &probe{}).PID().Id, spawn(t, &probe{}).PID().Id)
+	assert.NotEqual(t, PID(spawn(t, &probe{})).Id, PID(spawn(t, &probe{})).Id)
 }
 
 func TestProtoactorPoisonHandlesWhatIsBeforeIt(t *testing.T) {
@@ -34,7 +34,7 @@ func TestProtoactorPoisonHandlesWhatIsBeforeIt(t *testing.T) {
 	release := occupy(r)
 	before, behind := newJob(nil), newJob(nil)
 	r.Tell(before)
-	r.Root().Poison(r.PID())
+	Root().Poison(PID(r))
 	r.Tell(behind)
 	release()
 	require.NoError(t, before.wait())
@@ -46,29 +46,29 @@ func TestProtoactorPoisonHandlesWhatIsBeforeIt(t *testing.T) {
 func TestMessagesThroughProtoactor(t *testing.T) {
 	r := spawn(t, &probe{})
 	j := newJob(nil)
-	r.Root().Send(r.PID(), j)
+	Root().Send(PID(r), j)
 	require.NoError(t, j.wait())
 
 	enveloped := newJob(nil)
-	r.Root().RequestWithCustomSender(r.PID(), enveloped, nil)
+	Root().RequestWithCustomSender(PID(r), enveloped, nil)
 	require.NoError(t, enveloped.wait())
 
-	r.Root().Send(r.PID(), nil) // Keeps protoactor's own mailboxes busy forever.
-	r.Root().Send(r.PID(), "unknown")
-	_, err := r.Root().RequestFuture(r.PID(), &actor.Touch{}, -1).Result()
+	Root().Send(PID(r), nil) // Keeps protoactor's own mailboxes busy forever.
+	Root().Send(PID(r), "unknown")
+	_, err := Root().RequestFuture(PID(r), &actor.Touch{}, -1).Result()
 	require.NoError(t, err)
 }
 
 func TestDeadLetters(t *testing.T) {
 	r := spawn(t, &probe{})
-	_, err := r.Root().RequestFuture(r.PID(), "unknown", -1).Result()
+	_, err := Root().RequestFuture(PID(r), "unknown", -1).Result()
 	require.ErrorIs(t, err, actor.ErrDeadLetter, "a request nobody understands does not hang")
 
 	release := occupy(r)
-	queued := r.Root().RequestFuture(r.PID(), "queued", -1)
+	queued := Root().RequestFuture(PID(r), "queued", -1)
 	enveloped := newJob(nil)
-	r.Root().RequestWithCustomSender(r.PID(), enveloped, r.PID())
-	r.Root().Stop(r.PID())
+	Root().RequestWithCustomSender(PID(r), enveloped, PID(r))
+	Root().Stop(PID(r))
 	release()
 	_, err = queued.Result()
 	require.ErrorIs(t, err, actor.ErrDeadLetter)
@@ -76,15 +76,15 @@ func TestDeadLetters(t *testing.T) {
 
 	<-r.Done()
 	late := newJob(nil)
-	r.Root().Send(r.PID(), late)
+	Root().Send(PID(r), late)
 	require.ErrorIs(t, late.wait(), ErrStopped)
-	_, err = r.Root().RequestFuture(r.PID(), "late", -1).Result()
+	_, err = Root().RequestFuture(PID(r), "late", -1).Result()
 	require.ErrorIs(t, err, actor.ErrDeadLetter)
 }
 
 func TestWatchersAreTold(t *testing.T) {
 	r := spawn(t, &probe{})
-	require.NoError(t, r.Root().StopFuture(r.PID()).Wait())
+	require.NoError(t, Root().StopFuture(PID(r)).Wait())
 	<-r.Done()
 
 	// A sender that still had the mailbox when the actor ended.
@@ -116,7 +116,7 @@ func TestTheGuardianRestarts(t *testing.T) {
 	p := &probe{}
 	r := spawn(t, p)
 	for range 30 {
-		r.Call(newJob(func() { r.box.framework.invoker.EscalateFailure(errLuck, nil) }))
+		r.Call(newJob(func() { r.box.framework.invoker.(actor.MessageInvoker).EscalateFailure(errLuck, nil) }))
 		j := newJob(nil)
 		r.Call(j)
 		require.NoError(t, j.wait())
@@ -202,7 +202,7 @@ func (crashingTouch) GetAutoResponse(actor.Context) any { panic(errLuck) }
 func TestAPanicInsideProtoactor(t *testing.T) {
 	p := &probe{}
 	r := spawn(t, p)
-	_, err := r.Root().RequestFuture(r.PID(), crashingTouch{}, -1).Result()
+	_, err := Root().RequestFuture(PID(r), crashingTouch{}, -1).Result()
 	require.ErrorIs(t, err, actor.ErrDeadLetter)
 	j := newJob(nil)
 	r.Call(j)
@@ -221,7 +221,7 @@ func TestTheFrameworkForgetsAStoppedActor(t *testing.T) {
 		p := &probe{onStopped: stopped}
 		r := spawn(t, p)
 		watcher := actor.NewFuture(shared().ActorSystem, time.Hour)
-		ids := []string{r.PID().Id, watcher.PID().Id}
+		ids := []string{PID(r).Id, watcher.PID().Id}
 		r.box.postSystem(&actor.Watch{Watcher: watcher.PID()})
 		for _, id := range ids {
 			_, known := shared().ProcessRegistry.GetLocal(id)

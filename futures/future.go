@@ -60,7 +60,7 @@ func (f Future[T]) String() string {
 func (f Future[T]) MarshalText() ([]byte, error) { return []byte(f.String()), nil }
 
 // Completed reports whether the answer is there, so that Await will not wait.
-func (f Future[T]) Completed() bool { return f.p == nil || f.p.completed() }
+func (f Future[T]) Completed() bool { return f.p == nil || f.p.core.completed() }
 
 // Poll returns the answer when it is there and does not wait. While completed is false the other
 // results say nothing.
@@ -68,10 +68,10 @@ func (f Future[T]) Poll() (value T, completed bool, err error) {
 	if f.p == nil {
 		return f.val, true, nil
 	}
-	if !f.p.completed() {
+	if !f.p.core.completed() {
 		return value, false, nil
 	}
-	return f.p.val, true, f.p.err
+	return f.p.val, true, f.p.core.err
 }
 
 // Done returns a channel that is closed when the answer is there.
@@ -79,7 +79,7 @@ func (f Future[T]) Done() <-chan struct{} {
 	if f.p == nil {
 		return opened.open
 	}
-	return f.p.done()
+	return f.p.core.done()
 }
 
 // Cancel ends the request if it is still pending: the answer is ErrCanceled for all holders of this

@@ -153,7 +153,7 @@ func TestWaitsThatAreGivenUpLeaveNothingBehind(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 	allocs := testing.AllocsPerRun(100, func() { _, _ = p.Future().Await(over) })
 	assert.Zero(t, allocs)
-	assert.Nil(t, p.observers.Load())
+	assert.Nil(t, p.core.observers.Load())
 }
 
 func TestCancel(t *testing.T) {

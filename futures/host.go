@@ -15,7 +15,7 @@ func (p *Promise[T]) On(h Host) {
 	if p == nil {
 		return
 	}
-	p.host = h
+	p.core.host = h
 }
 
 // start runs a foreign function away from the goroutine that completes.
@@ -30,8 +30,8 @@ func (p *completion) start(fn func()) {
 // hostOf is the host of the first future that has one.
 func hostOf[T any](fs []Future[T]) Host {
 	for i := range fs {
-		if p := fs[i].p; p != nil && p.host != nil {
-			return p.host
+		if p := fs[i].p; p != nil && p.core.host != nil {
+			return p.core.host
 		}
 	}
 	return nil

@@ -101,12 +101,12 @@ func TestAnAnswerAtAnyProbeOfAnAwait(t *testing.T) {
 				for range yields {
 					runtime.Gosched()
 				}
-				assert.True(t, p.claim())
+				assert.True(t, p.core.claim())
 				first := p.seal(7, nil)
 				for range heldUp {
 					runtime.Gosched()
 				}
-				p.openGate()
+				p.core.openGate()
 				first.notifyAll()
 			})
 			v, err := p.Future().Await(t.Context())

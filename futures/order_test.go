@@ -63,7 +63,7 @@ func TestAnAnswerIsWrittenBeforeItIsPublished(t *testing.T) {
 				together(func() { p.Complete(*widest, errTest) }, func() {
 					find(p)
 					assert.True(t, p.val.full(), "the end of the value is missing")
-					assert.ErrorIs(t, p.err, errTest)
+					assert.ErrorIs(t, p.core.err, errTest)
 				})
 				require.False(t, t.Failed())
 			}
@@ -135,13 +135,13 @@ func TestWhatIsMadeOfAFutureIsOnItsHost(t *testing.T) {
 	p, q := new(Promise[int]), new(Promise[int])
 	q.On(&host)
 	for name, h := range map[string]Host{
-		"then":  Then(q.Future(), double).p.host,
-		"all":   All(nil, Done(1), p.Future(), q.Future()).p.host,
-		"first": First(nil, p.Future(), q.Future()).p.host,
+		"then":  Then(q.Future(), double).p.core.host,
+		"all":   All(nil, Done(1), p.Future(), q.Future()).p.core.host,
+		"first": First(nil, p.Future(), q.Future()).p.core.host,
 	} {
 		assert.Same(t, &host, h, name)
 	}
-	assert.Nil(t, All(nil, p.Future()).p.host, "it has none")
+	assert.Nil(t, All(nil, p.Future()).p.core.host, "it has none")
 }
 
 // Property 5: foreign functions run on the host and not on the goroutine that completes: callbacks,
@@ -306,7 +306,7 @@ func TestACanceledProducerFindsTheAnswer(t *testing.T) {
 		assert.Equal(t, 1, heard)
 	}
 	p := new(Promise[int])
-	require.True(t, p.claim())
+	require.True(t, p.core.claim())
 	assert.False(t, p.Pending())
 	assert.False(t, p.Future().Completed())
 }

@@ -27,7 +27,7 @@ type part[T any] struct {
 // combine has a promise wait for its parts.
 func combine[T, R any](ps *parts[T], promise *Promise[R], by combiner[T], release func(T), fs []Future[T]) {
 	promise.On(hostOf(fs))
-	promise.explains = ps
+	promise.core.explains = ps
 	ps.by, ps.release, ps.all = by, release, make([]part[T], len(fs))
 	ps.left.Store(int64(len(fs)))
 	for i, f := range fs { // All of them first: one may cancel the others.
@@ -39,7 +39,7 @@ func combine[T, R any](ps *parts[T], promise *Promise[R], by combiner[T], releas
 	for i, f := range fs {
 		p := &ps.all[i]
 		p.link.party = p
-		if f.p != nil && f.p.observe(&p.link) {
+		if f.p != nil && f.p.core.observe(&p.link) {
 			continue
 		}
 		v, _, err := f.Poll()
@@ -47,12 +47,12 @@ func combine[T, R any](ps *parts[T], promise *Promise[R], by combiner[T], releas
 	}
 }
 
-func (p *part[T]) notify() { p.of.by.settle(p, p.source.val, p.source.err, true) }
+func (p *part[T]) notify() { p.of.by.settle(p, p.source.val, p.source.core.err, true) }
 
 // do calls a foreign function: on a goroutine of its own if the part's future has just been completed.
 func (p *part[T]) do(notified bool, f func()) {
 	if notified {
-		p.source.start(f)
+		p.source.core.start(f)
 	} else {
 		f()
 	}
@@ -61,8 +61,8 @@ func (p *part[T]) do(notified bool, f func()) {
 // gaveUp implements explainer: the error of the first part that is not complete.
 func (ps *parts[T]) gaveUp(ended error) error {
 	for i := range ps.all {
-		if source := ps.all[i].source; source != nil && !source.completed() {
-			return source.explain(ended)
+		if source := ps.all[i].source; source != nil && !source.core.completed() {
+			return source.core.explain(ended)
 		}
 	}
 	return ended

@@ -18,11 +18,11 @@ const probeCount = 16
 // Promise is the producer's side of an answer. The zero value is pending and ready for use, so that
 // a request can embed it; it must not be copied, and it serves for one answer only.
 type Promise[T any] struct {
-	completion
-	val T
+	core completion
+	val  T
 }
 
-// completion is the part of a promise that does not depend on its type. The compiler makes its code once, and the code of
+// completion is the part of a promise that does not depend on its type. It is not embedded: the compiler makes its code once, and the code of
 // Promise for each type.
 type completion struct {
 	// claimed decides the winner; the goroutine that sets it writes val and err.
@@ -55,7 +55,7 @@ var (
 
 // NewPromise returns a pending promise. onCancel may be nil, see OnCancel.
 func NewPromise[T any](onCancel func()) *Promise[T] {
-	return &Promise[T]{completion: completion{canceled: onCancel}}
+	return &Promise[T]{core: completion{canceled: onCancel}}
 }
 
 // OnCancel sets the function that is called after a cancellation won, so that the producer can drop
@@ -65,7 +65,7 @@ func (p *Promise[T]) OnCancel(fn func()) {
 	if p == nil {
 		return
 	}
-	p.canceled = fn
+	p.core.canceled = fn
 }
 
 // OnAwait sets the function that is called with true when a goroutine begins to wait in Await for an answer that is not there,
@@ -75,7 +75,7 @@ func (p *Promise[T]) OnAwait(fn func(begins bool)) {
 	if p == nil {
 		return
 	}
-	p.awaited = fn
+	p.core.awaited = fn
 }
 
 // OnGiveUp sets the function that makes the error of an Await whose context has ended, of this future or of a derived one: it
@@ -84,7 +84,7 @@ func (p *Promise[T]) OnGiveUp(fn func(ended error) error) {
 	if p == nil {
 		return
 	}
-	p.explains = explanation(fn)
+	p.core.explains = explanation(fn)
 }
 
 // explainer makes the error of a wait whose context has ended.
@@ -116,12 +116,12 @@ func (p *Promise[T]) Await(ctx context.Context) (T, error) {
 }
 
 // Pending reports whether a completion could still win.
-func (p *Promise[T]) Pending() bool { return p != nil && !p.claimed.Load() }
+func (p *Promise[T]) Pending() bool { return p != nil && !p.core.claimed.Load() }
 
 // Complete gives the answer. The first completion wins; false: another one came first, and v was
 // not delivered: the producer keeps it. It does not wait and runs no function of a caller.
 func (p *Promise[T]) Complete(v T, err error) bool {
-	if p == nil || !p.claim() {
+	if p == nil || !p.core.claim() {
 		return false
 	}
 	p.publish(v, err)
@@ -131,7 +131,7 @@ func (p *Promise[T]) Complete(v T, err error) bool {
 // Cancel completes with cause from the asking side and then calls OnCancel's function. It reports
 // whether it won. A nil cause is ErrCanceled.
 func (p *Promise[T]) Cancel(cause error) bool {
-	if p == nil || !p.claim() {
+	if p == nil || !p.core.claim() {
 		return false
 	}
 	if cause == nil {
@@ -139,8 +139,8 @@ func (p *Promise[T]) Cancel(cause error) bool {
 	}
 	var none T
 	p.publish(none, cause)
-	if p.canceled != nil {
-		containPanic(p.canceled)
+	if p.core.canceled != nil {
+		containPanic(p.core.canceled)
 	}
 	return true
 }
@@ -151,14 +151,14 @@ func (p *completion) claim() bool { return p.claimed.CompareAndSwap(false, true)
 // publish makes the answer visible and notifies all waiters. The caller has claimed.
 func (p *Promise[T]) publish(v T, err error) {
 	first := p.seal(v, err)
-	p.openGate()
+	p.core.openGate()
 	first.notifyAll()
 }
 
 // seal makes the answer visible and returns the observers to notify.
 func (p *Promise[T]) seal(v T, err error) *observer {
-	p.val, p.err = v, err
-	return p.observers.Swap(&sealed)
+	p.val, p.core.err = v, err
+	return p.core.observers.Swap(&sealed)
 }
 
 // openGate wakes parked waiters and keeps others from parking.
@@ -183,14 +183,14 @@ func (p *completion) done() <-chan struct{} {
 }
 
 func (p *Promise[T]) await(ctx context.Context) (T, error) {
-	if p.completion.await(ctx) {
-		return p.val, p.err
+	if p.core.await(ctx) {
+		return p.val, p.core.err
 	}
-	if p.awaited != nil {
-		defer p.awaited(false) // last: the goroutines that it rouses would hold up the explanation
+	if p.core.awaited != nil {
+		defer p.core.awaited(false) // last: the goroutines that it rouses would hold up the explanation
 	}
 	var none T
-	return none, p.explain(ctx.Err())
+	return none, p.core.explain(ctx.Err())
 }
 
 // await waits for the completion or the end of ctx. It reports whether the answer is there.

@@ -35,14 +35,14 @@ type meeting struct {
 func (m *meeting) key() string {
 	var b strings.Builder
 	fmt.Fprint(&b, !m.p.Pending(), m.ended, m.told, m.winners, m.kept, m.answers, " gate ")
-	switch g := m.p.gate.Load(); g {
+	switch g := m.p.core.gate.Load(); g {
 	case nil:
 	case &opened:
 		b.WriteString("opened")
 	default:
 		b.WriteString(m.names[g])
 	}
-	b.WriteString(" stack " + m.stack(m.p.observers.Load()))
+	b.WriteString(" stack " + m.stack(m.p.core.observers.Load()))
 	for _, a := range m.actors {
 		b.WriteString(" | " + a.key())
 	}
@@ -82,7 +82,7 @@ func (c *completer) choices() int {
 func (c *completer) step(int) {
 	switch c.at {
 	case 0:
-		if !c.p.claim() {
+		if !c.p.core.claim() {
 			c.kept += c.value
 			c.at = 5
 			return
@@ -91,7 +91,7 @@ func (c *completer) step(int) {
 	case 1:
 		c.toTell = c.p.seal(c.value, c.err)
 	case 2:
-		c.p.openGate()
+		c.p.core.openGate()
 	case 3:
 		if c.toTell != nil {
 			o := c.toTell
@@ -156,7 +156,7 @@ func (w *waiter) step(choice int) {
 			w.at++
 			return
 		}
-		if w.p.completed() {
+		if w.p.core.completed() {
 			w.take()
 			return
 		}
@@ -166,7 +166,7 @@ func (w *waiter) step(choice int) {
 		}
 		w.at++
 	case 1:
-		w.seen = w.p.gate.Load()
+		w.seen = w.p.core.gate.Load()
 		w.at = 2
 		if w.seen != nil {
 			w.gate, w.at = w.seen, 4
@@ -175,11 +175,11 @@ func (w *waiter) step(choice int) {
 		g := &gate{open: make(chan struct{})}
 		w.names[g] = w.name
 		w.at = 3
-		if w.p.gate.CompareAndSwap(nil, g) {
+		if w.p.core.gate.CompareAndSwap(nil, g) {
 			w.gate, w.at = g, 4
 		}
 	case 3:
-		w.gate, w.at = w.p.gate.Load(), 4
+		w.gate, w.at = w.p.core.gate.Load(), 4
 	case 5:
 		if w.open() && choice == 0 {
 			w.take()
@@ -189,7 +189,7 @@ func (w *waiter) step(choice int) {
 	}
 }
 
-func (w *waiter) take() { w.end(fmt.Sprint(w.p.val, w.p.err)) }
+func (w *waiter) take() { w.end(fmt.Sprint(w.p.val, w.p.core.err)) }
 
 func (w *waiter) end(answer string) {
 	w.answer = answer
@@ -218,8 +218,8 @@ type follower struct {
 }
 
 func (f *follower) notify() {
-	f.answers = append(f.answers, fmt.Sprint(f.p.val, f.p.err))
-	f.answer += fmt.Sprint(f.p.val, f.p.err) // twice would show
+	f.answers = append(f.answers, fmt.Sprint(f.p.val, f.p.core.err))
+	f.answer += fmt.Sprint(f.p.val, f.p.core.err) // twice would show
 }
 
 func (f *follower) through() bool { return f.answer != "" }
@@ -234,14 +234,14 @@ func (f *follower) choices() int {
 func (f *follower) step(int) {
 	switch f.at {
 	case 0:
-		f.top, f.at = f.p.observers.Load(), 1
+		f.top, f.at = f.p.core.observers.Load(), 1
 		if f.top == &sealed {
 			f.notify() // by itself
 		}
 	case 1:
 		f.link.next = f.top
 		f.at = 0
-		if f.p.observers.CompareAndSwap(f.top, f.link) {
+		if f.p.core.observers.CompareAndSwap(f.top, f.link) {
 			f.at = 2
 		}
 	}
@@ -312,7 +312,7 @@ func (m *meeting) verdict(c cast) string {
 	if len(m.winners) != 1 {
 		return "not one winner"
 	}
-	want := fmt.Sprint(m.p.val, m.p.err)
+	want := fmt.Sprint(m.p.val, m.p.core.err)
 	for _, answer := range m.answers {
 		if answer != want && (answer != "ended" || !m.ended) {
 			return "an answer that nobody gave: " + answer

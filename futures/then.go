@@ -16,10 +16,10 @@ func Then[T, U any](f Future[T], fn func(T) (U, error)) Future[U] {
 	c := &chain[T, U]{fn: fn}
 	c.source.Store(f.p)
 	c.link.party = c
-	c.derived.On(f.p.host)
-	c.derived.explains = c
-	if !f.p.observe(&c.link) {
-		return thenNow(f.p.val, f.p.err, fn)
+	c.derived.On(f.p.core.host)
+	c.derived.core.explains = c
+	if !f.p.core.observe(&c.link) {
+		return thenNow(f.p.val, f.p.core.err, fn)
 	}
 	return c.derived.Future()
 }
@@ -35,21 +35,21 @@ type chain[T, U any] struct {
 
 // gaveUp implements explainer: the source's error, unless fn runs.
 func (c *chain[T, U]) gaveUp(ended error) error {
-	if source := c.source.Load(); source != nil && !source.completed() {
-		return source.explain(ended)
+	if source := c.source.Load(); source != nil && !source.core.completed() {
+		return source.core.explain(ended)
 	}
 	return ended
 }
 
 func (c *chain[T, U]) notify() {
 	source := c.source.Load()
-	if err := source.err; err != nil {
+	if err := source.core.err; err != nil {
 		var none U
 		c.derived.Complete(none, err)
 		c.dropReferences()
 		return
 	}
-	source.start(c.run)
+	source.core.start(c.run)
 }
 
 // run answers derived with fn's result unless it was canceled before. Claiming first makes
@@ -57,7 +57,7 @@ func (c *chain[T, U]) notify() {
 func (c *chain[T, U]) run() {
 	v, fn := c.source.Load().val, c.fn
 	c.dropReferences()
-	if !c.derived.claim() {
+	if !c.derived.core.claim() {
 		return
 	}
 	var (

@@ -14,6 +14,7 @@ import (
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/fault"
 	"github.com/go-vram/vram/futures"
+	"github.com/go-vram/vram/internal/effect"
 	"github.com/go-vram/vram/internal/pool/core"
 	"github.com/go-vram/vram/internal/recoveredtest"
 )
@@ -231,7 +232,7 @@ func TestAQuarantineDeliversAnswers(t *testing.T) {
 	<-inside
 	h.panicInTurn(func() {
 		h.pool.core.Step(core.JobDone{Job: h.pool.core.InFlight()}) // a lie: nothing was done
-		h.pool.core.Left().Ends.Push(core.End{Token: 1000, Bytes: 7})
+		effect.Push(&h.pool.core.Left().Ends, core.End{Token: 1000, Bytes: 7})
 		h.pool.waiting[1000] = promise
 	})
 	require.ErrorContains(t, (<-denied).err, "quarantined")

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/go-vram/vram/internal/effect"
 	"github.com/go-vram/vram/internal/pool/core"
 )
 
@@ -23,22 +24,22 @@ func TestAskedClientsLearnOfAllGrantedRuns(t *testing.T) {
 		for i := range n {
 			g.More = append(g.More, run(i+1))
 		}
-		fx.Grants.Push(g)
-		fx.Grants.Push(core.Grant{Client: 1, Run: run(20)})
-		fx.Grants.Push(core.Grant{Client: 1, Run: run(30)})
-		fx.Offers.Push(core.Offer{Client: 1, Token: 99})
-		fx.Asks.Push(core.Ask{Client: 1, Pages: 3})
+		effect.Push(&fx.Grants, g)
+		effect.Push(&fx.Grants, core.Grant{Client: 1, Run: run(20)})
+		effect.Push(&fx.Grants, core.Grant{Client: 1, Run: run(30)})
+		effect.Push(&fx.Offers, core.Offer{Client: 1, Token: 99})
+		effect.Push(&fx.Asks, core.Ask{Client: 1, Pages: 3})
 		p.collect(&fx)
-		for _, g := range p.out.grants.Left() {
+		for _, g := range effect.Left(&p.out.grants) {
 			delivered += uint64(len(g.runs))
 		}
-		for _, g := range p.out.home.Left() {
+		for _, g := range effect.Left(&p.out.home) {
 			delivered += uint64(len(g.runs))
 		}
-		require.Len(t, p.out.reclaims.Left(), 1)
-		assert.Equal(t, delivered, p.out.reclaims.Left()[0].runsGranted, "after a batch of %d runs", n+1)
-		require.Len(t, p.out.offers.Left(), 1)
-		assert.Equal(t, delivered, p.out.offers.Left()[0].runsGranted)
+		require.Len(t, effect.Left(&p.out.reclaims), 1)
+		assert.Equal(t, delivered, effect.Left(&p.out.reclaims)[0].runsGranted, "after a batch of %d runs", n+1)
+		require.Len(t, effect.Left(&p.out.offers), 1)
+		assert.Equal(t, delivered, effect.Left(&p.out.offers)[0].runsGranted)
 		p.out = nil
 	}
 	assert.EqualValues(t, 1+2+3+4+5+5*2, delivered)

@@ -178,15 +178,15 @@ func (e *effects) Perform() {
 
 // deliver gives the next answer to a Refill. It reports whether there was one.
 func (e *effects) deliver() bool {
-	g, ok := e.home.Pop()
+	g, ok := effect.Pop(&e.home)
 	if !ok {
-		g, ok = e.grants.Pop()
+		g, ok = effect.Pop(&e.grants)
 	}
 	if ok {
 		g.client.Granted(g.token, g.runs, g.mapped)
 		return true
 	}
-	if d, ok := e.denials.Pop(); ok {
+	if d, ok := effect.Pop(&e.denials); ok {
 		defer d.client.Denied(d.token, d.err) // also where the observer panics
 		if !d.quiet {
 			e.observeDenial(d.err)
@@ -199,19 +199,19 @@ func (e *effects) deliver() bool {
 // tell makes the next other call of a client, or completes a request of the pool's own. It reports
 // whether there was one.
 func (e *effects) tell() bool {
-	if c, ok := e.demands.Pop(); ok {
+	if c, ok := effect.Pop(&e.demands); ok {
 		c.Demanded()
 		return true
 	}
-	if o, ok := e.offers.Pop(); ok {
+	if o, ok := effect.Pop(&e.offers); ok {
 		o.client.Offered(o.token, o.runsGranted)
 		return true
 	}
-	if a, ok := e.reclaims.Pop(); ok {
+	if a, ok := effect.Pop(&e.reclaims); ok {
 		a.client.Asked(a.runsGranted, a.pages)
 		return true
 	}
-	if c, ok := e.looks.Pop(); ok {
+	if c, ok := effect.Pop(&e.looks); ok {
 		c.Look()
 		return true
 	}
@@ -220,7 +220,7 @@ func (e *effects) tell() bool {
 		e.pool.tell(core.Looked{}, fence.Mark{})
 		return true
 	}
-	if x, ok := e.ends.Pop(); ok {
+	if x, ok := effect.Pop(&e.ends); ok {
 		x.promise.Complete(x.bytes, x.err)
 		return true
 	}
@@ -229,13 +229,13 @@ func (e *effects) tell() bool {
 
 // recycle empties the effects and stores them for reuse.
 func (e *effects) recycle() {
-	e.home.Reset()
-	e.grants.Reset()
-	e.denials.Reset()
-	e.demands.Reset()
-	e.offers.Reset()
-	e.reclaims.Reset()
-	e.looks.Reset()
-	e.ends.Reset()
+	effect.Reset(&e.home)
+	effect.Reset(&e.grants)
+	effect.Reset(&e.denials)
+	effect.Reset(&e.demands)
+	effect.Reset(&e.offers)
+	effect.Reset(&e.reclaims)
+	effect.Reset(&e.looks)
+	effect.Reset(&e.ends)
 	e.pool.spare.Store(e)
 }

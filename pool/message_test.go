@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/go-vram/vram/futures"
+	"github.com/go-vram/vram/internal/effect"
 	"github.com/go-vram/vram/internal/fence"
 	"github.com/go-vram/vram/internal/pool/core"
 )
@@ -51,16 +52,16 @@ func TestEveryEffectIsCarriedOutOnce(t *testing.T) {
 		p, l := new(Pool), &listener{panicAt: panicAt}
 		promise := futures.NewPromise[int64](nil)
 		e := &effects{pool: p}
-		e.grants.Push(grant{client: l, id: 1, token: 1, runs: []core.Run{{First: 3, Pages: 4}}})
-		e.grants.Push(grant{client: l, id: 1, token: 2, runs: []core.Run{{First: 9, Pages: 1}}})
-		e.denials.Push(denial{client: l, token: 3, err: errors.New("no")})
-		e.denials.Push(denial{client: l, token: 4, err: errors.New("no")})
-		e.demands.Push(l)
-		e.offers.Push(offer{client: l, token: 5, runsGranted: 6})
-		e.reclaims.Push(reclaimRequest{client: l, runsGranted: 7})
-		e.reclaims.Push(reclaimRequest{client: l, runsGranted: 8, pages: 3})
-		e.looks.Push(l)
-		e.ends.Push(completion{promise: promise, bytes: 10})
+		effect.Push(&e.grants, grant{client: l, id: 1, token: 1, runs: []core.Run{{First: 3, Pages: 4}}})
+		effect.Push(&e.grants, grant{client: l, id: 1, token: 2, runs: []core.Run{{First: 9, Pages: 1}}})
+		effect.Push(&e.denials, denial{client: l, token: 3, err: errors.New("no")})
+		effect.Push(&e.denials, denial{client: l, token: 4, err: errors.New("no")})
+		effect.Push[Client](&e.demands, l)
+		effect.Push(&e.offers, offer{client: l, token: 5, runsGranted: 6})
+		effect.Push(&e.reclaims, reclaimRequest{client: l, runsGranted: 7})
+		effect.Push(&e.reclaims, reclaimRequest{client: l, runsGranted: 8, pages: 3})
+		effect.Push[Client](&e.looks, l)
+		effect.Push(&e.ends, completion{promise: promise, bytes: 10})
 		if panicAt == 0 {
 			e.Perform()
 		} else {
@@ -79,15 +80,15 @@ func TestEveryEffectIsCarriedOutOnce(t *testing.T) {
 func TestPerformedEffectsKeepNothing(t *testing.T) {
 	t.Parallel()
 	for name, push := range map[string]func(e *effects, l *listener){
-		"home":     func(e *effects, l *listener) { e.home.Push(grant{client: l}) },
-		"grants":   func(e *effects, l *listener) { e.grants.Push(grant{client: l, token: 1}) },
-		"denials":  func(e *effects, l *listener) { e.denials.Push(denial{client: l, token: 1, quiet: true}) },
-		"demands":  func(e *effects, l *listener) { e.demands.Push(l) },
-		"offers":   func(e *effects, l *listener) { e.offers.Push(offer{client: l}) },
-		"reclaims": func(e *effects, l *listener) { e.reclaims.Push(reclaimRequest{client: l}) },
-		"looks":    func(e *effects, l *listener) { e.looks.Push(l) },
+		"home":     func(e *effects, l *listener) { effect.Push(&e.home, grant{client: l}) },
+		"grants":   func(e *effects, l *listener) { effect.Push(&e.grants, grant{client: l, token: 1}) },
+		"denials":  func(e *effects, l *listener) { effect.Push(&e.denials, denial{client: l, token: 1, quiet: true}) },
+		"demands":  func(e *effects, l *listener) { effect.Push[Client](&e.demands, l) },
+		"offers":   func(e *effects, l *listener) { effect.Push(&e.offers, offer{client: l}) },
+		"reclaims": func(e *effects, l *listener) { effect.Push(&e.reclaims, reclaimRequest{client: l}) },
+		"looks":    func(e *effects, l *listener) { effect.Push[Client](&e.looks, l) },
 		"ends": func(e *effects, l *listener) {
-			e.ends.Push(completion{promise: futures.NewPromise[int64](func() { l.calls = nil })})
+			effect.Push(&e.ends, completion{promise: futures.NewPromise[int64](func() { l.calls = nil })})
 		},
 	} {
 		p := new(Pool)

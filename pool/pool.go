@@ -10,6 +10,7 @@ import (
 	"github.com/go-vram/vram/actors"
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/futures"
+	"github.com/go-vram/vram/internal/effect"
 	"github.com/go-vram/vram/internal/fence"
 	"github.com/go-vram/vram/internal/pool/core"
 	"github.com/go-vram/vram/internal/recovered"
@@ -271,7 +272,7 @@ func (p *Pool) finish(cause error) error {
 	job := p.core.InFlight() // its outcome may not have been received, or it was never begun
 	fx := p.core.Step(core.Close{Token: token})
 	for {
-		for e := range fx.Ends.Popped() {
+		for e := range effect.Popped(&fx.Ends) {
 			if e.Token == token {
 				return e.Err
 			}

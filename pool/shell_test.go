@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/go-vram/vram/internal/effect"
 	"github.com/go-vram/vram/internal/pool/core"
 	"github.com/go-vram/vram/internal/recoveredtest"
 )
@@ -106,9 +107,9 @@ func TestAnAnswerHasItsTime(t *testing.T) {
 		p.clock = func() time.Duration { return now }
 		var fx core.Effects
 		now = 5
-		fx.Asks.Push(core.Ask{Client: 1})
+		effect.Push(&fx.Asks, core.Ask{Client: 1})
 		p.collect(&fx)
-		p.out.reclaims.Reset()
+		effect.Reset(&p.out.reclaims)
 		now = 12
 		for answer, took := range map[bool]int64{true: 7, false: 0} {
 			s := &step{pool: p, message: core.Return{Client: 1, Answer: answer}}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/go-vram/vram/actors"
+	"github.com/go-vram/vram/internal/effect"
 	"github.com/go-vram/vram/internal/fence"
 	"github.com/go-vram/vram/internal/pool/core"
 )
@@ -124,35 +125,35 @@ func (p *Pool) AddTenants(all ...*Tenant) {
 // collect turns the core's effects into calls, while the turn still owns the table of clients.
 func (p *Pool) collect(fx *core.Effects) {
 	out := p.effects()
-	for g := range fx.Grants.Popped() {
+	for g := range effect.Popped(&fx.Grants) {
 		if c := p.clients[g.Client]; c != nil {
 			p.granted[g.Client] += 1 + uint64(len(g.More))
 			out.grant(c, g)
 		}
 	}
-	for d := range fx.Denials.Popped() {
+	for d := range effect.Popped(&fx.Denials) {
 		if len(p.quotas.queued) > 0 { // after this turn's step: the step of another would change its effects
 			p.ref.Tell(&refused{pool: p, client: d.Client, token: d.Token})
 		}
 		if c := p.clients[d.Client]; c != nil {
-			out.denials.Push(denial{client: c, token: d.Token, err: p.charged(p.quotas.denialError(d, c)), quiet: d.Quiet})
+			effect.Push(&out.denials, denial{client: c, token: d.Token, err: p.charged(p.quotas.denialError(d, c)), quiet: d.Quiet})
 		}
 	}
-	for o := range fx.Offers.Popped() {
+	for o := range effect.Popped(&fx.Offers) {
 		if c := p.clients[o.Client]; c != nil {
-			out.offers.Push(offer{client: c, token: o.Token, runsGranted: p.granted[o.Client]})
+			effect.Push(&out.offers, offer{client: c, token: o.Token, runsGranted: p.granted[o.Client]})
 		}
 	}
-	for a := range fx.Asks.Popped() {
+	for a := range effect.Popped(&fx.Asks) {
 		if c := p.clients[a.Client]; c != nil {
 			p.reclaimCount++
-			out.reclaims.Push(reclaimRequest{client: c, runsGranted: p.granted[a.Client], pages: a.Pages})
+			effect.Push(&out.reclaims, reclaimRequest{client: c, runsGranted: p.granted[a.Client], pages: a.Pages})
 			p.askedAt[a.Client] = p.clock()
 		}
 	}
-	for id := range fx.Looks.Popped() {
+	for id := range effect.Popped(&fx.Looks) {
 		if c := p.clients[id]; c != nil {
-			out.looks.Push(c)
+			effect.Push(&out.looks, c)
 			p.reporters[id].Changed() // it may have nothing to collect any more, or no turn for it
 		}
 		out.looked = true
@@ -167,13 +168,13 @@ func (p *Pool) collect(fx *core.Effects) {
 			}
 		}
 	}
-	for e := range fx.Ends.Popped() {
+	for e := range effect.Popped(&fx.Ends) {
 		if promise := p.waiting[e.Token]; promise != nil {
 			delete(p.waiting, e.Token)
-			out.ends.Push(completion{promise: promise, bytes: e.Bytes, err: e.Err})
+			effect.Push(&out.ends, completion{promise: promise, bytes: e.Bytes, err: e.Err})
 		}
 	}
-	for id := range fx.Gone.Popped() {
+	for id := range effect.Popped(&fx.Gone) {
 		delete(p.clients, id)
 		delete(p.reporters, id)
 		delete(p.granted, id)
@@ -195,16 +196,16 @@ func (p *Pool) effects() *effects {
 // answers to Refills: a client may send its next Refill when it gets an answer.
 func (e *effects) grant(c Client, g core.Grant) {
 	if g.Token == 0 {
-		for i, have := range e.home.Left() {
+		for i, have := range effect.Left(&e.home) {
 			if have.id == g.Client {
-				e.home.Left()[i].runs = append(have.runs, g.Run)
+				effect.Left(&e.home)[i].runs = append(have.runs, g.Run)
 				return
 			}
 		}
-		e.home.Push(grant{c, g.Client, 0, []core.Run{g.Run}, false})
+		effect.Push(&e.home, grant{c, g.Client, 0, []core.Run{g.Run}, false})
 		return
 	}
-	e.grants.Push(grant{c, g.Client, g.Token, append(g.More, g.Run), g.Mapped})
+	effect.Push(&e.grants, grant{c, g.Client, g.Token, append(g.More, g.Run), g.Mapped})
 }
 
 // Detach implements actors.Behavior.
@@ -239,9 +240,9 @@ func (p *Pool) Panicked(panicked actors.Panic) error {
 // lend nothing. Its other answers are delivered.
 func (p *Pool) denyLeft(cause error) {
 	answers := core.Effects{Denials: p.core.Left().Denials, Ends: p.core.Left().Ends}
-	for g := range p.core.Left().Grants.Popped() {
+	for g := range effect.Popped(&p.core.Left().Grants) {
 		if g.Token != 0 {
-			answers.Denials.Push(core.Denial{Client: g.Client, Token: g.Token, Err: cause})
+			effect.Push(&answers.Denials, core.Denial{Client: g.Client, Token: g.Token, Err: cause})
 		}
 	}
 	if !answers.Empty() {

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/go-vram/vram/internal/effect"
 	"github.com/go-vram/vram/internal/fence"
 	"github.com/go-vram/vram/internal/inventory"
 	"github.com/go-vram/vram/internal/pool/core"
@@ -95,7 +96,7 @@ func (p *Pool) publish() {
 	}
 	out := p.effects()
 	for _, id := range slices.Sorted(maps.Keys(p.clients)) { // the same history gives the same order
-		out.demands.Push(p.clients[id])
+		effect.Push(&out.demands, p.clients[id])
 	}
 }
 

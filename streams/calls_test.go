@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/futures"
+	"github.com/go-vram/vram/internal/effect"
 	"github.com/go-vram/vram/internal/fence"
 	poolcore "github.com/go-vram/vram/internal/pool/core"
 	"github.com/go-vram/vram/internal/stream/claims"
@@ -113,19 +114,19 @@ func TestAllEffectsAreMade(t *testing.T) {
 	var replies [2]callback
 	for i := range 2 {
 		s.cuda.order()
-		e.returns.Push(outgoingReturn{Return: poolcore.Return{Client: s.id, Fence: poolcore.Fence(1000 + i), Stirred: true}})
-		e.replies.Push(&replies[i])
+		effect.Push(&e.returns, outgoingReturn{Return: poolcore.Return{Client: s.id, Fence: poolcore.Fence(1000 + i), Stirred: true}})
+		effect.Push(&e.replies, &replies[i])
 		mark, err := s.cuda.mark()
 		require.NoError(t, err)
-		e.discards.Push(mark)
-		e.withdrawals.Push(1 << 40)
-		e.blocks.Push(poolcore.Block{Client: s.id, Token: 1 << 40})
-		e.offers.Push(answeredOffer{1 << 40, false})
-		e.fills.Push(filling(func() { note(fmt.Sprint("fill ", i)) }))
-		e.fences.Push(fencing{s.cuda.line, 0, true})
-		e.again.Push(&callback{run: func() { note(fmt.Sprint("again ", i)) }})
+		effect.Push(&e.discards, mark)
+		effect.Push(&e.withdrawals, 1<<40)
+		effect.Push(&e.blocks, poolcore.Block{Client: s.id, Token: 1 << 40})
+		effect.Push(&e.offers, answeredOffer{1 << 40, false})
+		effect.Push[filler](&e.fills, filling(func() { note(fmt.Sprint("fill ", i)) }))
+		effect.Push(&e.fences, fencing{s.cuda.line, 0, true})
+		effect.Push[message](&e.again, &callback{run: func() { note(fmt.Sprint("again ", i)) }})
 		var none []LiveBuffer
-		e.consults.Push(consulting{largest: &none, failed: errPlanned, refused: failing(func(err error) {
+		effect.Push(&e.consults, consulting{largest: &none, failed: errPlanned, refused: failing(func(err error) {
 			require.ErrorIs(t, err, errPlanned)
 			note(fmt.Sprint("consult ", i))
 		})})
@@ -151,18 +152,18 @@ func TestEachKindOfEffectsIsEmptied(t *testing.T) {
 		step func(e *effects) bool
 		once bool
 	}{
-		"returns":     {push: func(e *effects) { e.returns.Push(outgoingReturn{}) }, step: (*effects).performReturn},
-		"replies":     {push: func(e *effects) { e.replies.Push(&callback{}) }, step: (*effects).performReturn},
-		"discards":    {push: func(e *effects) { mark, _ := s.cuda.mark(); e.discards.Push(mark) }, step: (*effects).performReturn},
+		"returns":     {push: func(e *effects) { effect.Push(&e.returns, outgoingReturn{}) }, step: (*effects).performReturn},
+		"replies":     {push: func(e *effects) { effect.Push(&e.replies, &callback{}) }, step: (*effects).performReturn},
+		"discards":    {push: func(e *effects) { mark, _ := s.cuda.mark(); effect.Push(&e.discards, mark) }, step: (*effects).performReturn},
 		"a fence":     {push: func(e *effects) { s.cuda.order(); e.recordFence = 7 }, step: (*effects).performReturn, once: true},
-		"withdrawals": {push: func(e *effects) { e.withdrawals.Push(1 << 40) }, step: (*effects).performRequest},
-		"blocks":      {push: func(e *effects) { e.blocks.Push(poolcore.Block{Client: s.id, Token: 1 << 40}) }, step: (*effects).performRequest},
+		"withdrawals": {push: func(e *effects) { effect.Push(&e.withdrawals, 1<<40) }, step: (*effects).performRequest},
+		"blocks":      {push: func(e *effects) { effect.Push(&e.blocks, poolcore.Block{Client: s.id, Token: 1 << 40}) }, step: (*effects).performRequest},
 		"suspensions": {push: func(e *effects) { s.Suspend()(); e.suspends = true }, step: (*effects).performRequest, once: true},
-		"offers":      {push: func(e *effects) { e.offers.Push(answeredOffer{1 << 40, false}) }, step: (*effects).performRequest},
-		"fills":       {push: func(e *effects) { e.fills.Push(filling(func() {})) }, step: (*effects).performLook},
-		"looks":       {push: func(e *effects) { e.fences.Push(fencing{s.cuda.line, 0, true}) }, step: (*effects).performLook},
+		"offers":      {push: func(e *effects) { effect.Push(&e.offers, answeredOffer{1 << 40, false}) }, step: (*effects).performRequest},
+		"fills":       {push: func(e *effects) { effect.Push[filler](&e.fills, filling(func() {})) }, step: (*effects).performLook},
+		"looks":       {push: func(e *effects) { effect.Push(&e.fences, fencing{s.cuda.line, 0, true}) }, step: (*effects).performLook},
 		"an advance":  {push: func(e *effects) { e.advanced = true }, step: (*effects).performLook, once: true},
-		"repetitions": {push: func(e *effects) { e.again.Push(&callback{run: func() {}}) }, step: (*effects).performLook},
+		"repetitions": {push: func(e *effects) { effect.Push[message](&e.again, &callback{run: func() {}}) }, step: (*effects).performLook},
 		"a reclaim":   {push: func(e *effects) { e.reclaim = &reclaim{stream: &s.wiring, runsGranted: 1 << 40} }, step: (*effects).finish, once: true},
 		"waits":       {push: func(e *effects) { e.waitFences = true }, step: (*effects).finish, once: true},
 	} {
@@ -199,7 +200,7 @@ func TestWhichSearchesAreRepeated(t *testing.T) {
 	for _, before := range []claims.Searched{claims.First, claims.AfterFences, claims.AfterLook, claims.AfterTake} {
 		var e effects
 		assert.Equal(t, claims.First, e.searchAfter(before))
-		e.fences.Push(look)
+		effect.Push(&e.fences, look)
 		want := claims.First
 		if before == claims.First {
 			want = claims.AfterFences

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/go-vram/vram/internal/effect"
 	poolcore "github.com/go-vram/vram/internal/pool/core"
 	"github.com/go-vram/vram/internal/stream/claims"
 	"github.com/go-vram/vram/pool"
@@ -76,11 +77,11 @@ func (d *dispatcher) search(c *claim) {
 	case whole:
 		d.complete(c)
 	case c.After != claims.First:
-		d.state.effects().again.Push(c)
+		effect.Push[message](&d.state.effects().again, c)
 	default:
 		runs := c.want.missingRuns(d.searches)
 		token := d.hold(c, claims.Asked)
-		d.state.effects().refills.Push(outgoingRefill{Refill: c.askRefill(d.searches, token, runs)})
+		effect.Push(&d.state.effects().refills, outgoingRefill{Refill: c.askRefill(d.searches, token, runs)})
 	}
 }
 
@@ -127,7 +128,7 @@ func (d *dispatcher) refuse(c *claim, err error, last bool) {
 	switch c.Refused(why, facts) {
 	case claims.Consult:
 		c.want.putBack(d.searches)
-		d.state.effects().consults.Push(consulting{token: d.hold(c, claims.Consulted), short: short, largest: &short.Largest})
+		effect.Push(&d.state.effects().consults, consulting{token: d.hold(c, claims.Consulted), short: short, largest: &short.Largest})
 	case claims.Delay:
 		c.Refusal = err
 		d.hold(c, claims.Delayed)
@@ -153,13 +154,13 @@ func (d *dispatcher) park(c *claim) {
 	}
 	token := d.state.claims.Hold(&c.Claim, claims.Parked)
 	runs := c.want.parkedRuns(d.searches)
-	d.state.effects().refills.Push(outgoingRefill{c.parkRefill(d.searches, token, runs), c})
+	effect.Push(&d.state.effects().refills, outgoingRefill{c.parkRefill(d.searches, token, runs), c})
 }
 
 // unpark takes a parked claim back from the pool.
 func (d *dispatcher) unpark(c *claim) {
 	if c.State() == claims.Parked {
-		d.state.effects().withdrawals.Push(c.Token())
+		effect.Push(&d.state.effects().withdrawals, c.Token())
 		d.endWaiting(c)
 	}
 }
@@ -208,7 +209,7 @@ func (d *dispatcher) fail(c *claim, err error) {
 	}
 	failed := d.wiring.cuda.shortage(c.forbiddenCalls, err)
 	if largest := pool.LargestOf(err); largest != nil && *largest == nil && !d.state.draining {
-		d.state.effects().consults.Push(consulting{short: short, largest: largest, refused: c, failed: failed})
+		effect.Push(&d.state.effects().consults, consulting{short: short, largest: largest, refused: c, failed: failed})
 		return
 	}
 	c.Fail(failed)
@@ -229,14 +230,14 @@ func (d *dispatcher) offered(m *offered) {
 // answerOffer adds the answer to an offer to the effects, and reports whether its claim was served.
 func (d *dispatcher) answerOffer(o claims.Offer) (taken bool) {
 	taken = d.serveOffer(o)
-	d.state.effects().offers.Push(answeredOffer{o.Token, taken})
+	effect.Push(&d.state.effects().offers, answeredOffer{o.Token, taken})
 	return taken
 }
 
 func (d *dispatcher) serveOffer(o claims.Offer) bool {
 	c := claimOf(d.state.claims.Serves(o))
 	if c == nil {
-		d.state.effects().withdrawals.Push(o.Token)
+		effect.Push(&d.state.effects().withdrawals, o.Token)
 		return false
 	}
 	d.state.core.DrainAll()
@@ -275,7 +276,7 @@ func (d *dispatcher) changed(c *claim) {
 		d.countWait(c)
 	case c.State() == claims.Parked:
 		c.blockedReports++
-		d.state.effects().blocks.Push(poolcore.Block{
+		effect.Push(&d.state.effects().blocks, poolcore.Block{
 			Client: d.wiring.id, Token: c.Token(), Number: c.blockedReports, Blocked: c.blocked(),
 		})
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/go-vram/vram/cudadrv/hazard"
 	"github.com/go-vram/vram/cudadrv/sim"
 	"github.com/go-vram/vram/cudadrv/site"
+	"github.com/go-vram/vram/internal/effect"
 	"github.com/go-vram/vram/internal/fence"
 	poolcore "github.com/go-vram/vram/internal/pool/core"
 	"github.com/go-vram/vram/internal/stream/core"
@@ -25,7 +26,7 @@ func (r *rig) answered(s *Stream, pages uint32) []outgoingReturn {
 	leave := r.occupy(s)
 	s.turn.state.core.Drain()
 	s.turn.reclaims.handle(&reclaim{stream: &s.wiring, pages: pages})
-	returns := slices.Clone(s.turn.state.effects().returns.Left())
+	returns := slices.Clone(effect.Left(&s.turn.state.effects().returns))
 	leave()
 	return returns
 }

@@ -96,7 +96,7 @@ func (e *effects) Perform() {
 // performReturn performs the next effect that moves memory out of the stream. It reports whether there was one.
 func (e *effects) performReturn() bool {
 	w := e.stream
-	if r, ok := e.returns.Pop(); ok {
+	if r, ok := effect.Pop(&e.returns); ok {
 		if mark := e.record(&r); len(r.Runs) > 0 || r.Answer || r.Stirred || r.Kept > 0 {
 			w.pool.Return(r.Return, mark)
 		}
@@ -112,7 +112,7 @@ func (e *effects) performReturn() bool {
 		w.ref.Call(&recorded{stream: w, fence: f, mark: mark, failed: err != nil})
 		return true
 	}
-	if m, ok := e.discards.Pop(); ok {
+	if m, ok := effect.Pop(&e.discards); ok {
 		w.cuda.discard(m)
 		return true
 	}
@@ -121,7 +121,7 @@ func (e *effects) performReturn() bool {
 
 // reply answers the next call that waits for the returns. It reports whether there was one.
 func (e *effects) reply(err error) bool {
-	c, ok := e.replies.Pop()
+	c, ok := effect.Pop(&e.replies)
 	if ok {
 		c.promise.Complete(struct{}{}, err)
 	}
@@ -131,15 +131,15 @@ func (e *effects) reply(err error) bool {
 // performRequest sends the next message to the pool that returns no memory. It reports whether there was one.
 func (e *effects) performRequest() bool {
 	w := e.stream
-	if token, ok := e.withdrawals.Pop(); ok {
+	if token, ok := effect.Pop(&e.withdrawals); ok {
 		w.pool.Withdraw(w.id, token)
 		return true
 	}
-	if r, ok := e.refills.Pop(); ok {
+	if r, ok := effect.Pop(&e.refills); ok {
 		e.refill(r)
 		return true
 	}
-	if b, ok := e.blocks.Pop(); ok {
+	if b, ok := effect.Pop(&e.blocks); ok {
 		w.pool.Block(b)
 		return true
 	}
@@ -148,7 +148,7 @@ func (e *effects) performRequest() bool {
 		w.suspensions.report()
 		return true
 	}
-	if o, ok := e.offers.Pop(); ok {
+	if o, ok := effect.Pop(&e.offers); ok {
 		w.pool.AnswerOffer(w.id, o.token, o.taken)
 		return true
 	}
@@ -177,11 +177,11 @@ func (e *effects) refill(r outgoingRefill) {
 // whether there was one.
 func (e *effects) performLook() bool {
 	w := e.stream
-	if f, ok := e.fills.Pop(); ok {
+	if f, ok := effect.Pop(&e.fills); ok {
 		f.fill(&w.cuda)
 		return true
 	}
-	if f, ok := e.fences.Pop(); ok {
+	if f, ok := effect.Pop(&e.fences); ok {
 		e.advanced = f.perform() || e.advanced
 		return true
 	}
@@ -191,7 +191,7 @@ func (e *effects) performLook() bool {
 		}
 		return true
 	}
-	if c, ok := e.again.Pop(); ok {
+	if c, ok := effect.Pop(&e.again); ok {
 		w.ref.Call(c)
 		return true
 	}
@@ -206,7 +206,7 @@ func (e *effects) finish() bool {
 		w.ref.Call(r)
 		return true
 	}
-	if c, ok := e.consults.Pop(); ok {
+	if c, ok := effect.Pop(&e.consults); ok {
 		if l := w.peers.listed(); c.refused != nil && l != nil && !w.completes(c.short) {
 			w.refuse(c, l.buffers())
 		} else { // not here: goroutines of other streams may wait for this stream's turns
@@ -233,17 +233,17 @@ func (e *effects) finish() bool {
 
 // recycle empties the effects and stores them for reuse.
 func (e *effects) recycle() {
-	e.returns.Reset()
-	e.replies.Reset()
-	e.discards.Reset()
-	e.withdrawals.Reset()
-	e.refills.Reset()
-	e.blocks.Reset()
-	e.offers.Reset()
-	e.fills.Reset()
-	e.fences.Reset()
-	e.again.Reset()
-	e.consults.Reset()
+	effect.Reset(&e.returns)
+	effect.Reset(&e.replies)
+	effect.Reset(&e.discards)
+	effect.Reset(&e.withdrawals)
+	effect.Reset(&e.refills)
+	effect.Reset(&e.blocks)
+	effect.Reset(&e.offers)
+	effect.Reset(&e.fills)
+	effect.Reset(&e.fences)
+	effect.Reset(&e.again)
+	effect.Reset(&e.consults)
 	e.sought = claims.First
 	e.spare(e)
 }
@@ -283,7 +283,7 @@ func (e *effects) searchAfter(before claims.Searched) claims.Searched {
 	switch {
 	case e.sought != claims.First:
 		return e.sought
-	case len(e.fences.Left()) > 0 && before == claims.First:
+	case len(effect.Left(&e.fences)) > 0 && before == claims.First:
 		return claims.AfterFences
 	default:
 		return claims.First

@@ -15,6 +15,7 @@ import (
 
 	"github.com/go-vram/vram/actors"
 	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/internal/effect"
 	"github.com/go-vram/vram/internal/fence"
 	"github.com/go-vram/vram/internal/recovered"
 	"github.com/go-vram/vram/internal/recoveredtest"
@@ -595,13 +596,13 @@ func TestAPanicCostsOneEffect(t *testing.T) {
 		require.NoError(t, s.inTurn(t.Context(), func() {
 			e, s.turn.state.out = s.turn.state.effects(), nil // this test performs them
 			for i := range 3 {
-				e.fills.Push(fills{&count, i == at})
+				effect.Push[filler](&e.fills, fills{&count, i == at})
 			}
-			e.again.Push(&fenceWaited{})
+			effect.Push[message](&e.again, &fenceWaited{})
 		}))
 		assert.Panics(t, e.Perform)
 		assert.Equal(t, 3, count, "the effect %d panics", at)
-		_, ok := e.again.Pop()
+		_, ok := effect.Pop(&e.again)
 		assert.False(t, ok)
 	}
 }

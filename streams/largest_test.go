@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/fault"
+	"github.com/go-vram/vram/internal/effect"
 	"github.com/go-vram/vram/internal/recoveredtest"
 
 	"github.com/stretchr/testify/assert"
@@ -30,7 +31,7 @@ func TestARefusalWaitsOffItsStream(t *testing.T) {
 	refused.promise.On(s.host)
 	short := &pool.OutOfMemoryError{RequestedBytes: kib}
 	e := &effects{stream: &s.wiring}
-	e.consults.Push(consulting{largest: &short.Largest, refused: &refused.claim, failed: short})
+	effect.Push(&e.consults, consulting{largest: &short.Largest, refused: &refused.claim, failed: short})
 	performed := make(chan bool, 1)
 	go func() { performed <- e.finish() }()
 	select {
@@ -61,7 +62,7 @@ func TestARefusalNamesTheBuffersOfTheLastLook(t *testing.T) {
 	refused := s.request(Request{Bytes: kib})
 	short := &pool.OutOfMemoryError{RequestedBytes: kib}
 	e := &effects{stream: &s.wiring}
-	e.consults.Push(consulting{largest: &short.Largest, refused: &refused.claim, failed: short})
+	effect.Push(&e.consults, consulting{largest: &short.Largest, refused: &refused.claim, failed: short})
 	require.True(t, e.finish())
 	_, completed, err := refused.promise.Future().Poll()
 	require.True(t, completed)

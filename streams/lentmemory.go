@@ -3,6 +3,7 @@ package streams
 import (
 	"slices"
 
+	"github.com/go-vram/vram/internal/effect"
 	"github.com/go-vram/vram/internal/fence"
 	"github.com/go-vram/vram/internal/fence/line"
 	poolcore "github.com/go-vram/vram/internal/pool/core"
@@ -65,7 +66,7 @@ func (l *lentMemory) recorded(m *recorded) {
 // dropPrepared clears the prepared fence, and releases its mark unless the pool has it.
 func (l *lentMemory) dropPrepared() {
 	if !l.prepared.sent && !l.prepared.mark.Zero() {
-		l.state.effects().discards.Push(l.prepared.mark)
+		effect.Push(&l.state.effects().discards, l.prepared.mark)
 	}
 	l.prepared = preparedFence{}
 }
@@ -133,7 +134,7 @@ func (l *lentMemory) answerReclaim(pages uint32) {
 func (l *lentMemory) reportCame() {
 	if l.state.core.TakeCame() {
 		l.sent++
-		l.state.effects().returns.Push(outgoingReturn{Return: poolcore.Return{
+		effect.Push(&l.state.effects().returns, outgoingReturn{Return: poolcore.Return{
 			Client: l.wiring.id, LiveBytes: l.state.core.LiveBytes(), OpenBytes: l.state.core.OpenBytes(),
 			Sent: l.sent, Stirred: true,
 		}})
@@ -187,14 +188,14 @@ func (l *lentMemory) returned(m poolcore.Return, covered bool) {
 	}
 	l.sent += uint64(len(g.Runs))
 	g.Sent = l.sent
-	l.state.effects().returns.Push(g)
+	effect.Push(&l.state.effects().returns, g)
 }
 
 // pushDueFences adds an effect for each fence that is due: one with enough blocks, or, with all, one with
 // any block.
 func (l *lentMemory) pushDueFences(all bool) {
 	l.state.core.Due(all || l.state.draining, func(x *line.Line, number uint64) bool {
-		l.state.effects().fences.Push(fencing{timeline(x), number, true})
+		effect.Push(&l.state.effects().fences, fencing{timeline(x), number, true})
 		return true
 	})
 }
@@ -209,7 +210,7 @@ func (l *lentMemory) lookAtTick() {
 // eachLook adds an effect that queries each fence that blocks wait for.
 func (l *lentMemory) eachLook() {
 	l.state.core.EachLine(func(x *line.Line, _ uint64) {
-		l.state.effects().fences.Push(fencing{timeline(x), 0, true})
+		effect.Push(&l.state.effects().fences, fencing{timeline(x), 0, true})
 	})
 }
 
@@ -218,7 +219,7 @@ func (l *lentMemory) takeOwnFences() {
 	l.state.core.Due(true, func(x *line.Line, number uint64) bool {
 		t := timeline(x)
 		if !t.Lent() {
-			l.state.effects().fences.Push(fencing{t, number, false})
+			effect.Push(&l.state.effects().fences, fencing{t, number, false})
 		}
 		return !t.Lent()
 	})

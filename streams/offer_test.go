@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/go-vram/vram/internal/effect"
 	"github.com/go-vram/vram/internal/pool/admission"
 	poolcore "github.com/go-vram/vram/internal/pool/core"
 	"github.com/go-vram/vram/internal/stream/claims"
@@ -88,7 +89,7 @@ func TestWhichOffersAreTaken(t *testing.T) {
 			assert.Nil(t, d.current, offer.what)
 			var withdrawn []uint64
 			if d.state.out != nil {
-				withdrawn = d.state.out.withdrawals.Left()
+				withdrawn = effect.Left(&d.state.out.withdrawals)
 			}
 			assert.Equal(t, offer.isWithdrawn, len(withdrawn) == 1 && withdrawn[0] == offer.token, offer.what)
 		}))
@@ -167,12 +168,12 @@ func TestAReclaimRequestHasOneAnswer(t *testing.T) {
 		assert.Nil(t, x.due)
 		assert.Same(t, a, x.state.out.reclaim, "fences keep memory")
 		x.resume()
-		assert.Empty(t, x.state.out.returns.Left())
+		assert.Empty(t, effect.Left(&x.state.out.returns))
 		x.state.out.reclaim = nil
 		x.handle(a)
 		assert.Nil(t, x.due)
-		assert.Len(t, x.state.out.returns.Left(), 1)
-		x.state.out.returns.Reset() // the pool has not asked
+		assert.Len(t, effect.Left(&x.state.out.returns), 1)
+		effect.Reset(&x.state.out.returns) // the pool has not asked
 	}))
 }
 
@@ -253,11 +254,11 @@ func TestARequestThatChangesOnItsWay(t *testing.T) {
 		d := &s.turn.dispatch
 		for number := range uint64(3) {
 			d.changed(&parked.claim)
-			report := d.state.effects().blocks.Left()[number]
+			report := effect.Left(&d.state.effects().blocks)[number]
 			assert.Equal(t, token, report.Token)
 			assert.Equal(t, number+1, report.Number)
 		}
-		d.state.effects().blocks.Reset() // the pool does not know it
+		effect.Reset(&d.state.effects().blocks) // the pool does not know it
 		d.state.claims.Take(&parked.claim.Claim)
 	}))
 	require.NoError(t, b.Free())
@@ -300,7 +301,7 @@ func TestWhatARequestAsksFor(t *testing.T) {
 			var first poolcore.Place
 			for parks := range 3 {
 				d.park(&x.claim)
-				m, ok := d.state.effects().refills.Pop()
+				m, ok := effect.Pop(&d.state.effects().refills)
 				require.True(t, ok)
 				if parks == 0 {
 					first = m.Place
@@ -319,7 +320,7 @@ func TestWhatARequestAsksFor(t *testing.T) {
 				Account: x.account(), ChargedBytes: x.Cost(), Priority: 3, Age: x.age, Align: 4 * kib, Blocked: !owes, Unready: owes,
 			}, first)
 			assert.Equal(t, x.age, x.place.Load())
-			d.state.effects().refills.Reset() // the pool does not know it
+			effect.Reset(&d.state.effects().refills) // the pool does not know it
 		}))
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-vram/vram/actors"
 	"github.com/go-vram/vram/futures"
+	"github.com/go-vram/vram/internal/effect"
 	poolcore "github.com/go-vram/vram/internal/pool/core"
 	"github.com/go-vram/vram/internal/recovered"
 	"github.com/go-vram/vram/internal/recoveredtest"
@@ -132,7 +133,7 @@ func TestAPanicAtTheEndOfATurnLosesNoEffects(t *testing.T) {
 		books := s.turn.state.core
 		s.post(func() {
 			s.host = &host
-			s.turn.state.effects().again.Push(&looks.claim)
+			effect.Push[message](&s.turn.state.effects().again, &looks.claim)
 			s.turn.state.core = nil // the end of the turn reads it, as an audit does
 			if before {
 				panic(recoveredtest.Planted("before its end"))

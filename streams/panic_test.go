@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-vram/vram/actors"
+	"github.com/go-vram/vram/internal/effect"
 	"github.com/go-vram/vram/internal/recoveredtest"
 	"github.com/go-vram/vram/internal/stream/core"
 	"github.com/go-vram/vram/pool"
@@ -258,7 +259,7 @@ func TestAnOrderIsAnsweredWithoutEffects(t *testing.T) {
 	require.NoError(t, s.Close())
 	<-s.ref.Done() // the turn's state is ours now
 	o := &callback{awaitsReturns: true}
-	s.turn.state.effects().replies.Push(o)
+	effect.Push(&s.turn.state.effects().replies, o)
 	s.turn.ending.stopped(ErrQuarantined)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel() // the answer is there, or none comes
@@ -276,7 +277,7 @@ func TestAnOrderIsAnsweredByTheEffectsOfAClose(t *testing.T) {
 	require.ErrorIs(t, s.cuda.closed(), ErrClosed)
 	for _, cause := range []error{ErrClosed, s.cuda.closed()} {
 		o := &callback{awaitsReturns: true}
-		s.turn.state.effects().replies.Push(o)
+		effect.Push(&s.turn.state.effects().replies, o)
 		s.turn.ending.stopped(cause)
 		assert.False(t, o.promise.Future().Completed())
 		require.True(t, s.turn.state.out.reply(nil))

@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/fault"
+	"github.com/go-vram/vram/internal/effect"
 	"github.com/go-vram/vram/internal/stream/claims"
 	"github.com/go-vram/vram/internal/stream/core"
 	"github.com/go-vram/vram/pool"
@@ -28,7 +29,7 @@ func TestTheRunsOfAParkedBatch(t *testing.T) {
 		d := &s.turn.dispatch
 		for range 4 {
 			d.park(&many.claim)
-			m, ok := d.state.effects().refills.Pop()
+			m, ok := effect.Pop(&d.state.effects().refills)
 			require.True(t, ok)
 			asked = append(asked, append([]uint32{m.Pages}, m.More...))
 			for _, b := range many.dst {
@@ -74,7 +75,7 @@ func TestThePagesOfAParkedRequest(t *testing.T) {
 		require.NoError(t, s.inTurn(t.Context(), func() {
 			d := &s.turn.dispatch
 			d.park(&x.claim)
-			m, ok := d.state.effects().refills.Pop()
+			m, ok := effect.Pop(&d.state.effects().refills)
 			require.True(t, ok)
 			assert.Equal(t, row.pages, m.Pages, "%+v", row.want)
 			assert.Empty(t, m.More)
@@ -205,8 +206,8 @@ func TestALookTakesTheFencesOfEachLine(t *testing.T) {
 		leave := r.occupy(home)
 		assert.Equal(t, claims.AfterTake, home.turn.searches.pushLook(claims.First))
 		assert.Equal(t, claims.AfterTake, home.turn.state.effects().sought)
-		assert.Len(t, home.turn.state.out.fences.Left(), 3, "one is taken, and both are queried")
-		home.turn.state.out.fences.Reset()
+		assert.Len(t, effect.Left(&home.turn.state.out.fences), 3, "one is taken, and both are queried")
+		effect.Reset(&home.turn.state.out.fences)
 		home.turn.state.out.sought = claims.First
 		leave()
 		r.gpu.Advance(time.Second)

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/go-vram/vram/actors"
 	"github.com/go-vram/vram/internal/stream/core"
 )
 
@@ -20,7 +21,7 @@ func TestPoisonThroughProtoactorServesWhatWasQueuedBefore(t *testing.T) {
 
 	leave := r.occupy(s)
 	before := s.AllocAsync(context.Background(), Request{Bytes: 8 * mib})
-	s.ref.Root().Poison(s.ref.PID())
+	actors.Root().Poison(actors.PID(s.ref))
 	behind := s.AllocAsync(context.Background(), Request{Bytes: 8 * mib})
 	leave()
 	<-s.ref.Done()

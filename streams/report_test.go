@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/go-vram/vram/internal/effect"
 	"github.com/go-vram/vram/internal/stream/core"
 )
 
@@ -23,7 +24,7 @@ func TestAnAnswerCountsTheReportBeforeIt(t *testing.T) {
 	s.turn.state.core.DrainAll()
 	s.turn.lent.reportCame()
 	s.turn.lent.answerReclaim(0)
-	sent := slices.Clone(s.turn.state.effects().returns.Left())
+	sent := slices.Clone(effect.Left(&s.turn.state.effects().returns))
 	leave()
 	require.Len(t, sent, 2)
 	assert.True(t, sent[0].Stirred)

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/go-vram/vram/internal/effect"
 	"github.com/go-vram/vram/internal/pressure"
 	"github.com/go-vram/vram/internal/stream/claims"
 	"github.com/go-vram/vram/internal/stream/core"
@@ -20,7 +21,7 @@ func (r *rig) inItsTurn(s *Stream, f func()) []outgoingReturn {
 	r.t.Helper()
 	leave := r.occupy(s)
 	f()
-	returns := slices.Clone(s.turn.state.effects().returns.Left())
+	returns := slices.Clone(effect.Left(&s.turn.state.effects().returns))
 	leave()
 	return returns
 }
@@ -166,7 +167,7 @@ func TestATurnThatServesACallerRecordsTheFence(t *testing.T) {
 			token := s.turn.state.claims.Hold(&x.claim.Claim, claims.Parked)
 			s.turn.state.claims.Receive(-1)
 			s.turn.dispatch.offered(&offered{stream: &s.wiring, offer: claims.Offer{Token: token, RunsGranted: granted}})
-			assert.Empty(t, s.turn.state.effects().offers.Left())
+			assert.Empty(t, effect.Left(&s.turn.state.effects().offers))
 			s.turn.state.claims.Receive(1)
 			s.turn.dispatch.reoffer()
 		},
@@ -183,8 +184,8 @@ func TestATurnThatServesACallerRecordsTheFence(t *testing.T) {
 			require.True(t, s.turn.state.core.FenceWanted())
 			serve(t, s, x, s.turn.state.claims.ReceivedRuns())
 			assert.NotZero(t, s.turn.state.effects().recordFence)
-			assert.NotEmpty(t, s.turn.state.out.returns.Left())
-			s.turn.state.out.offers.Reset() // the pool has made none
+			assert.NotEmpty(t, effect.Left(&s.turn.state.out.returns))
+			effect.Reset(&s.turn.state.out.offers) // the pool has made none
 			leave()
 			b, err := x.promise.Future().Await(t.Context())
 			require.NoError(t, err)
@@ -246,10 +247,10 @@ func TestWhichReclaimRequestsLookAtFences(t *testing.T) {
 		home.turn.reclaims.handle(a)
 		looks := row.pages == 0 && !row.looked
 		assert.Equal(t, looks, home.turn.state.out.reclaim == a, "%+v", row)
-		assert.Equal(t, !looks, len(home.turn.state.out.returns.Left()) == 1, "%+v", row)
+		assert.Equal(t, !looks, len(effect.Left(&home.turn.state.out.returns)) == 1, "%+v", row)
 		assert.Nil(t, home.turn.reclaims.due)
 		home.turn.state.out.reclaim = nil
-		home.turn.state.out.returns.Reset() // the pool has asked for none
+		effect.Reset(&home.turn.state.out.returns) // the pool has asked for none
 		leave()
 	}
 	r.gpu.Advance(time.Second)

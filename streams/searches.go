@@ -2,6 +2,7 @@ package streams
 
 import (
 	"github.com/go-vram/vram/batch"
+	"github.com/go-vram/vram/internal/effect"
 	"github.com/go-vram/vram/internal/fence/line"
 	"github.com/go-vram/vram/internal/sizeclass"
 	"github.com/go-vram/vram/internal/stream/claims"
@@ -101,10 +102,10 @@ func (s *searches) pushLook(after claims.Searched) (next claims.Searched) {
 	s.state.core.EachMissing(func(l *line.Line, number uint64) {
 		take, look, then := claims.Line(after, number > 0)
 		if take {
-			s.state.effects().fences.Push(fencing{timeline(l), number, false})
+			effect.Push(&s.state.effects().fences, fencing{timeline(l), number, false})
 		}
 		if look {
-			s.state.effects().fences.Push(fencing{timeline(l), 0, true})
+			effect.Push(&s.state.effects().fences, fencing{timeline(l), 0, true})
 		}
 		next = max(next, then)
 	})

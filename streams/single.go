@@ -2,6 +2,7 @@ package streams
 
 import (
 	"github.com/go-vram/vram/futures"
+	"github.com/go-vram/vram/internal/effect"
 	"github.com/go-vram/vram/internal/stream/magazine"
 )
 
@@ -93,7 +94,7 @@ func (r *single) deliver(s *searches) bool {
 	if r.Zero && r.Bytes > 0 {
 		s.wiring.cuda.order()
 		r.buffer = b
-		s.state.effects().fills.Push(r)
+		effect.Push[filler](&s.state.effects().fills, r)
 		r.countMapped(s)
 		return true
 	}

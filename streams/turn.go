@@ -2,6 +2,7 @@ package streams
 
 import (
 	"github.com/go-vram/vram/actors"
+	"github.com/go-vram/vram/internal/effect"
 	poolcore "github.com/go-vram/vram/internal/pool/core"
 	"github.com/go-vram/vram/internal/pressure"
 	"github.com/go-vram/vram/internal/stream/core"
@@ -54,7 +55,7 @@ func (t *turn) receive(m actors.Message) {
 func (t *turn) call(c *callback) {
 	c.run()
 	if c.awaitsReturns {
-		t.state.effects().replies.Push(c)
+		effect.Push(&t.state.effects().replies, c)
 		return
 	}
 	c.promise.Complete(struct{}{}, nil)

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/go-vram/vram/internal/effect"
 	poolcore "github.com/go-vram/vram/internal/pool/core"
 	"github.com/go-vram/vram/internal/stream/core"
 )
@@ -180,7 +181,7 @@ func TestSurplusIsReturnedForGood(t *testing.T) {
 		r.tick(s) // ends the window in which it held nothing
 		leave := r.occupy(s)
 		s.turn.lent.age()
-		returns := slices.Clone(s.turn.state.effects().returns.Left())
+		returns := slices.Clone(effect.Left(&s.turn.state.effects().returns))
 		leave()
 		if adopted {
 			assert.Empty(t, returns, "no fence covers them")

@@ -29,7 +29,7 @@ func TestQuarantineIsTold(t *testing.T) {
 		stop := func(name string) {
 			for id := range processes(t) {
 				if strings.HasPrefix(id, name) && !before[id] {
-					probe(t).Root().Stop(actor.NewPID("nonhost", id))
+					actors.Root().Stop(actor.NewPID("nonhost", id))
 				}
 			}
 			<-time.After(time.Second) // virtual: some ticks
@@ -51,29 +51,11 @@ func TestQuarantineIsTold(t *testing.T) {
 	})
 }
 
-// nothing is an actor without a purpose.
-type nothing struct{}
-
-func (nothing) Receive(actors.Message)      {}
-func (nothing) Detach() actors.Effects      { return nil }
-func (nothing) Panicked(actors.Panic) error { return nil }
-func (nothing) Stopped(error)               {}
-
-// probe is a way into the actor system.
-func probe(t *testing.T) *actors.Ref {
-	t.Helper()
-	ref, err := actors.Spawn(nil, nil, "probe", nothing{})
-	require.NoError(t, err)
-	ref.Stop(nil)
-	<-ref.Done()
-	return ref
-}
-
 // processes are the ids of all actors.
 func processes(t *testing.T) map[string]bool {
 	t.Helper()
 	ids := map[string]bool{}
-	for _, shard := range probe(t).Root().ActorSystem().ProcessRegistry.LocalPIDs.LocalPIDs {
+	for _, shard := range actors.Root().ActorSystem().ProcessRegistry.LocalPIDs.LocalPIDs {
 		for _, id := range shard.Keys() {
 			ids[id] = true
 		}

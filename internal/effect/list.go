@@ -11,10 +11,10 @@ type List[T any] struct {
 }
 
 // Push appends an effect.
-func (l *List[T]) Push(v T) { l.all = append(l.all, v) }
+func Push[T any](l *List[T], v T) { l.all = append(l.all, v) }
 
 // Pop takes the oldest remaining effect.
-func (l *List[T]) Pop() (v T, ok bool) {
+func Pop[T any](l *List[T]) (v T, ok bool) {
 	if l.taken == len(l.all) {
 		return v, false
 	}
@@ -24,7 +24,7 @@ func (l *List[T]) Pop() (v T, ok bool) {
 }
 
 // Popped takes the effects one after the other, each before it is carried out.
-func (l *List[T]) Popped() iter.Seq[T] {
+func Popped[T any](l *List[T]) iter.Seq[T] {
 	return func(yield func(T) bool) {
 		for l.taken < len(l.all) {
 			l.taken++
@@ -37,10 +37,10 @@ func (l *List[T]) Popped() iter.Seq[T] {
 
 // Left returns the effects that were not taken yet. The slice is the list's: an entry may be changed, and is
 // valid until the next Push.
-func (l *List[T]) Left() []T { return l.all[l.taken:] }
+func Left[T any](l *List[T]) []T { return l.all[l.taken:] }
 
 // Reset empties the list and keeps its capacity. It drops all references.
-func (l *List[T]) Reset() {
+func Reset[T any](l *List[T]) {
 	if len(l.all) > 0 {
 		clear(l.all)
 		l.all, l.taken = l.all[:0], 0

@@ -13,18 +13,18 @@ func TestAListKeepsNothing(t *testing.T) {
 	for round := range 3 {
 		all := []*int{new(int), new(int), new(int)}
 		for _, v := range all {
-			l.Push(v)
+			Push(&l, v)
 		}
 		for _, v := range all[:round+1] {
-			got, ok := l.Pop()
+			got, ok := Pop(&l)
 			assert.True(t, ok)
 			assert.Same(t, v, got)
 		}
-		assert.Equal(t, all[round+1:], l.Left())
-		_, ok := l.Pop()
+		assert.Equal(t, all[round+1:], Left(&l))
+		_, ok := Pop(&l)
 		assert.Equal(t, round < 2, ok)
-		l.Reset()
-		_, ok = l.Pop()
+		Reset(&l)
+		_, ok = Pop(&l)
 		assert.False(t, ok)
 		for _, v := range l.all[:3] {
 			assert.Nil(t, v, "it would never be collected")
@@ -37,27 +37,27 @@ func TestPoppedTakesEachOnce(t *testing.T) {
 	t.Parallel()
 	var l List[int]
 	for i := range 5 {
-		l.Push(i)
+		Push(&l, i)
 	}
-	for v := range l.Popped() {
-		assert.Equal(t, []int{1, 2, 3, 4}, l.Left(), "it is taken already")
+	for v := range Popped(&l) {
+		assert.Equal(t, []int{1, 2, 3, 4}, Left(&l), "it is taken already")
 		assert.Zero(t, v)
 		break
 	}
 	assert.Panics(t, func() {
-		for range l.Popped() {
+		for range Popped(&l) {
 			panic("an effect")
 		}
 	})
 	var rest []int
-	for v := range l.Popped() {
+	for v := range Popped(&l) {
 		if rest = append(rest, v); v == 2 {
-			l.Push(5) // effects of effects come in the same pass
+			Push(&l, 5) // effects of effects come in the same pass
 		}
 	}
 	assert.Equal(t, []int{2, 3, 4, 5}, rest)
-	for range l.Popped() {
+	for range Popped(&l) {
 		assert.Fail(t, "nothing is left")
 	}
-	assert.Empty(t, l.Left())
+	assert.Empty(t, Left(&l))
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/internal/effect"
 )
 
 // chooser makes the random choices.
@@ -412,8 +413,8 @@ func (w *world) finale(ch chooser) {
 
 func (w *world) closeAgain() error {
 	fx := w.core.Step(Close{Token: 1 << 60})
-	if len(fx.Ends.Left()) != 1 {
+	if len(effect.Left(&fx.Ends)) != 1 {
 		return nil
 	}
-	return fx.Ends.Left()[0].Err
+	return effect.Left(&fx.Ends)[0].Err
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/go-vram/vram/internal/effect"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -212,7 +213,7 @@ func TestAClientWithASurplusIsLentLittleForAWhile(t *testing.T) {
 		ask := func(pages uint32) Run {
 			fx := c.Step(Refill{Client: 1, Token: 1, Pages: pages, Bytes: int64(pages) * pageBytes})
 			for range 4 {
-				if len(fx.Grants.Left()) > 0 {
+				if len(effect.Left(&fx.Grants)) > 0 {
 					break
 				}
 				if fx.Job != nil {
@@ -221,8 +222,8 @@ func TestAClientWithASurplusIsLentLittleForAWhile(t *testing.T) {
 					fx = c.Step(Return{Client: 1, Answer: true})
 				}
 			}
-			require.Len(t, fx.Grants.Left(), 1)
-			return fx.Grants.Left()[0].Run
+			require.Len(t, effect.Left(&fx.Grants), 1)
+			return effect.Left(&fx.Grants)[0].Run
 		}
 		c.Step(Join{Client: 1})
 		all := ask(8)

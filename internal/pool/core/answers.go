@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/internal/effect"
 	"github.com/go-vram/vram/internal/pool/memory"
 )
 
@@ -80,7 +81,7 @@ func (a *answers) grant(r *request, run Run) (all bool) {
 		return false
 	}
 	r.done = true
-	a.fx.Grants.Push(Grant{Client: r.client, Token: r.token, Run: run, More: r.lent, Mapped: r.mapped})
+	effect.Push(&a.fx.Grants, Grant{Client: r.client, Token: r.token, Run: run, More: r.lent, Mapped: r.mapped})
 	if cl := a.clients.all[r.client]; cl.reserves {
 		a.setAside(cl, run, r.pages)
 	} else {
@@ -174,7 +175,7 @@ func (a *answers) lendHome(takes func(*client) bool) {
 		cl := a.clients.all[id]
 		cl.dirty = true
 		a.clients.hold(cl, uint64(run.Pages))
-		a.fx.Grants.Push(Grant{Client: id, Run: run})
+		effect.Push(&a.fx.Grants, Grant{Client: id, Run: run})
 	})
 }
 
@@ -182,7 +183,7 @@ func (a *answers) lendHome(takes func(*client) bool) {
 func (a *answers) offer(r *request) verdict {
 	a.lendHome(r.isOf)
 	r.offering = true
-	a.fx.Offers.Push(Offer{r.client, r.token})
+	effect.Push(&a.fx.Offers, Offer{r.client, r.token})
 	return onward
 }
 
@@ -236,9 +237,9 @@ func (a *answers) refuse(r *request, err error, because *Deadlock) {
 			break
 		}
 		a.clients.all[r.client].dirty = true
-		a.fx.Grants.Push(Grant{Client: r.client, Run: run})
+		effect.Push(&a.fx.Grants, Grant{Client: r.client, Run: run})
 	}
-	a.fx.Denials.Push(Denial{
+	effect.Push(&a.fx.Denials, Denial{
 		Client: r.client, Token: r.token, Shortage: a.shortage(r), Err: err, Deadlock: because, Quiet: r.patience == Patient,
 	})
 }
@@ -254,7 +255,7 @@ func (a *answers) denyAll(all []*request, err error) {
 func (a *answers) end(r *request, err error) {
 	r.done = true
 	if r.token != 0 { // else it is the pool's own
-		a.fx.Ends.Push(End{Token: r.token, Bytes: r.freed, Err: err})
+		effect.Push(&a.fx.Ends, End{Token: r.token, Bytes: r.freed, Err: err})
 	}
 }
 

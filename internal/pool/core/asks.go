@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/go-vram/vram/internal/effect"
 	"github.com/go-vram/vram/internal/pool/memory"
 )
 
@@ -34,7 +35,7 @@ func (a *asks) look(r *request) verdict {
 			cl.usage.Stale = false
 			a.clients.count(cl)
 			r.looking = true
-			a.fx.Looks.Push(id)
+			effect.Push(&a.fx.Looks, id)
 		}
 	}
 	return onward
@@ -158,7 +159,7 @@ func (a *asks) ask(r *request, cl *client, pages uint32) {
 	}
 	cl.moves = r.kind == refill && cl.id != r.client
 	cl.asked, cl.askedPages, cl.dirty = true, pages, pages > 0
-	a.fx.Asks.Push(Ask{cl.id, pages})
+	effect.Push(&a.fx.Asks, Ask{cl.id, pages})
 }
 
 // again asks a client for all after its answer to a smaller Ask, if a request has asked it for all since. It reports whether
@@ -168,7 +169,7 @@ func (a *asks) again(cl *client) bool {
 		return false
 	}
 	cl.asked, cl.askedAgain, cl.askedPages, cl.dirty = true, false, 0, false
-	a.fx.Asks.Push(Ask{Client: cl.id})
+	effect.Push(&a.fx.Asks, Ask{Client: cl.id})
 	return true
 }
 

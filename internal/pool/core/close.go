@@ -1,12 +1,16 @@
 package core
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/go-vram/vram/internal/effect"
+)
 
 // close denies waiting requests and gives all memory back in one job, after the job in flight.
 func (c *Core) close(m Close) {
 	p := &c.phase
 	if p.closed || p.closing && !p.abandoned {
-		c.fx.Ends.Push(End{Token: m.Token, Err: ErrClosed})
+		effect.Push(&c.fx.Ends, End{Token: m.Token, Err: ErrClosed})
 		return
 	}
 	p.closing, p.abandoned, p.closeToken = true, false, m.Token
@@ -50,7 +54,7 @@ func (c *Core) finishClose() {
 	if reserved := c.memory.ReservedBytes(); reserved > 0 {
 		err = fmt.Errorf("pool: the driver did not take back %d bytes", reserved)
 	}
-	c.fx.Ends.Push(End{Token: p.closeToken, Err: err})
+	effect.Push(&c.fx.Ends, End{Token: p.closeToken, Err: err})
 }
 
 // Abandon denies everything that waits, for a pool whose actor has ended. Afterwards only the outcome of
@@ -61,7 +65,7 @@ func (c *Core) Abandon(cause error) *Effects {
 	c.phase.closing, c.phase.abandoned, c.phase.closeToken = true, true, 0
 	c.denyAll(cause)
 	if token != 0 && open {
-		c.fx.Ends.Push(End{Token: token, Err: cause})
+		effect.Push(&c.fx.Ends, End{Token: token, Err: cause})
 	}
 	return &c.fx
 }

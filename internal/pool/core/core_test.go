@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/go-vram/vram/internal/effect"
 	"github.com/go-vram/vram/internal/pool/memory"
 )
 
@@ -263,14 +264,14 @@ func TestEffectsAreEmptyOnlyWithoutAnything(t *testing.T) {
 	var e Effects
 	assert.True(t, e.Empty())
 	for i, leave := range []func(){
-		func() { e.Grants.Push(Grant{}) },
-		func() { e.Denials.Push(Denial{}) },
-		func() { e.Offers.Push(Offer{}) },
-		func() { e.Asks.Push(Ask{Client: 1}) },
-		func() { e.Looks.Push(1) },
+		func() { effect.Push(&e.Grants, Grant{}) },
+		func() { effect.Push(&e.Denials, Denial{}) },
+		func() { effect.Push(&e.Offers, Offer{}) },
+		func() { effect.Push(&e.Asks, Ask{Client: 1}) },
+		func() { effect.Push(&e.Looks, 1) },
 		func() { e.Job = &Job{} },
-		func() { e.Ends.Push(End{}) },
-		func() { e.Gone.Push(1) },
+		func() { effect.Push(&e.Ends, End{}) },
+		func() { effect.Push(&e.Gone, 1) },
 	} {
 		leave()
 		assert.False(t, e.Empty(), fmt.Sprint(i))

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/go-vram/vram/internal/effect"
 	"github.com/go-vram/vram/internal/pool/admission"
 )
 
@@ -146,8 +147,8 @@ func TestNothingOfAClientThatIsGoneSleepsOrWakes(t *testing.T) {
 	c := New(pageBytes, 64, tight(aPage))
 	for _, m := range []Message{Sleep(1, 7), Wake(1, 7)} {
 		fx := c.Step(m)
-		require.Len(t, fx.Ends.Left(), 1)
-		require.ErrorIs(t, fx.Ends.Left()[0].Err, ErrClosed)
+		require.Len(t, effect.Left(&fx.Ends), 1)
+		require.ErrorIs(t, effect.Left(&fx.Ends)[0].Err, ErrClosed)
 	}
 }
 
@@ -177,13 +178,13 @@ func TestAnAskAndTheNext(t *testing.T) {
 			assert.Equal(t, c.first > 0, cl.dirty)
 			assert.Equal(t, c.first == 0, w.core.clients.unclaimed)
 			a.ask(&request{kind: c.kind}, cl, c.second)
-			assert.Equal(t, []Ask{{1, c.first}}, w.core.fx.Asks.Left(), "once at a time")
+			assert.Equal(t, []Ask{{1, c.first}}, effect.Left(&w.core.fx.Asks), "once at a time")
 			assert.Equal(t, c.again, cl.askedAgain)
-			w.core.fx.Asks.Reset()
+			effect.Reset(&w.core.fx.Asks)
 			assert.Equal(t, c.again, a.again(cl))
-			assert.Equal(t, c.again, len(w.core.fx.Asks.Left()) == 1)
+			assert.Equal(t, c.again, len(effect.Left(&w.core.fx.Asks)) == 1)
 			assert.False(t, cl.askedAgain)
-			w.core.fx.Asks.Reset()
+			effect.Reset(&w.core.fx.Asks)
 		})
 	}
 }
@@ -279,7 +280,7 @@ func TestNoRequestWaitsForMoreThanTheLimit(t *testing.T) {
 	for pages, waits := range map[uint32]bool{7: true, 8: true, 9: false} {
 		s := openShop(t)
 		fx := s.core.Step(waitAs(99, pages))
-		assert.Equal(t, waits, len(fx.Denials.Left()) == 0, "%d pages", pages)
+		assert.Equal(t, waits, len(effect.Left(&fx.Denials)) == 0, "%d pages", pages)
 		assert.Equal(t, waits, s.core.waiters.count() == 1)
 	}
 }
@@ -403,7 +404,7 @@ func TestARequestCollectsWhatItsWindowLacks(t *testing.T) {
 	w.core.SetUsage(1, Usage{UsedBytes: 12 * pageBytes, FreePages: 5, MaxFreePages: 1})
 	w.core.fx.reset()
 	w.core.asks.collect(&request{client: 2, wish: wish{pages: 6}, ascent: ascent{noted: true}})
-	assert.Equal(t, []Ask{{Client: 1, Pages: 2}}, w.core.fx.Asks.Left())
+	assert.Equal(t, []Ask{{Client: 1, Pages: 2}}, effect.Left(&w.core.fx.Asks))
 }
 
 // The accounts that hold memory, and the usage of accounts with a share, are what the last call set.
@@ -422,9 +423,9 @@ func TestAWarmUpLongerThanTheArenaFails(t *testing.T) {
 	t.Parallel()
 	c := New(pageBytes, 16, Settings{Policy: Policy{HandlePages: 4}, LimitBytes: 64 * pageBytes})
 	fx := c.Step(Warm{Token: 5, Runs: []uint32{17}})
-	require.Len(t, fx.Ends.Left(), 1)
+	require.Len(t, effect.Left(&fx.Ends), 1)
 	var limit *LimitError
-	require.ErrorAs(t, fx.Ends.Left()[0].Err, &limit)
+	require.ErrorAs(t, effect.Left(&fx.Ends)[0].Err, &limit)
 	assert.EqualValues(t, 17*pageBytes, limit.WantedBytes)
 }
 

@@ -25,20 +25,20 @@ type Effects struct {
 
 // reset empties the effects and keeps their memory.
 func (e *Effects) reset() {
-	e.Grants.Reset()
-	e.Denials.Reset()
-	e.Offers.Reset()
-	e.Asks.Reset()
-	e.Looks.Reset()
+	effect.Reset(&e.Grants)
+	effect.Reset(&e.Denials)
+	effect.Reset(&e.Offers)
+	effect.Reset(&e.Asks)
+	effect.Reset(&e.Looks)
 	e.Job = nil
-	e.Ends.Reset()
-	e.Gone.Reset()
+	effect.Reset(&e.Ends)
+	effect.Reset(&e.Gone)
 }
 
 // Empty reports whether there is nothing to perform.
 func (e *Effects) Empty() bool {
-	return len(e.Grants.Left()) == 0 && len(e.Denials.Left()) == 0 && len(e.Offers.Left()) == 0 && len(e.Asks.Left()) == 0 &&
-		len(e.Looks.Left()) == 0 && e.Job == nil && len(e.Ends.Left()) == 0 && len(e.Gone.Left()) == 0
+	return len(effect.Left(&e.Grants)) == 0 && len(effect.Left(&e.Denials)) == 0 && len(effect.Left(&e.Offers)) == 0 && len(effect.Left(&e.Asks)) == 0 &&
+		len(effect.Left(&e.Looks)) == 0 && e.Job == nil && len(effect.Left(&e.Ends)) == 0 && len(effect.Left(&e.Gone)) == 0
 }
 
 // Job is one round of the driver goroutine: it queries the fences of Poll, begins a watch over a fence of each client in Watch,

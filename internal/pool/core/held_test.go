@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/go-vram/vram/internal/effect"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -129,7 +130,7 @@ func TestAWatchOverAClientThatLeaves(t *testing.T) {
 				case "leave":
 					fx = w.core.Step(Leave{Client: 1, Synced: true})
 				}
-				granted += len(fx.Grants.Left())
+				granted += len(effect.Left(&fx.Grants))
 			}
 			if j := w.core.jobs.inFlight; j != nil { // another watch, that is not needed any more
 				w.core.Step(JobDone{Job: j})

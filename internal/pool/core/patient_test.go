@@ -3,6 +3,7 @@ package core
 import (
 	"testing"
 
+	"github.com/go-vram/vram/internal/effect"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -42,15 +43,15 @@ func TestAReservationIsLiveAsFarAsItWasNotDrawn(t *testing.T) {
 	c := w.core
 	c.Step(Join{Client: 2, Reserves: true})
 	fx := c.Step(Refill{Client: 2, Token: 500, Pages: 4, Bytes: 4 * pageBytes, LiveBytes: 4 * pageBytes})
-	for fx.Job == nil && len(fx.Asks.Left()) > 0 {
-		fx = c.Step(Return{Client: fx.Asks.Left()[0].Client, Answer: true})
+	for fx.Job == nil && len(effect.Left(&fx.Asks)) > 0 {
+		fx = c.Step(Return{Client: effect.Left(&fx.Asks)[0].Client, Answer: true})
 	}
 	require.NotNil(t, fx.Job)
 	c.Step(JobDone{Job: fx.Job, Done: len(fx.Job.Ops)})
 	for drawn := range int64(4) {
 		require.Equal(t, (4-drawn)*pageBytes, c.clients.all[2].liveBytes)
 		fx = c.Step(Refill{Client: 1, Token: 600 + uint64(drawn), Pages: 1, Bytes: pageBytes, LiveBytes: (drawn + 1) * pageBytes, From: 2})
-		require.Len(t, fx.Grants.Left(), 1)
+		require.Len(t, effect.Left(&fx.Grants), 1)
 		require.NoError(t, c.Check())
 	}
 	assert.Zero(t, c.clients.all[2].liveBytes)
@@ -65,8 +66,8 @@ func TestAPatientRequestDoesNotQueue(t *testing.T) {
 	w.want(2, 60)
 	require.NotEmpty(t, w.refills, "it waits for answers")
 	fx := w.core.Step(Refill{Client: 1, Token: 1000, Pages: 3, Bytes: 3 * pageBytes, LiveBytes: 11 * pageBytes, Patience: Patient})
-	require.Len(t, fx.Denials.Left(), 1)
-	assert.EqualValues(t, 1000, fx.Denials.Left()[0].Token)
-	assert.True(t, fx.Denials.Left()[0].Quiet)
+	require.Len(t, effect.Left(&fx.Denials), 1)
+	assert.EqualValues(t, 1000, effect.Left(&fx.Denials)[0].Token)
+	assert.True(t, effect.Left(&fx.Denials)[0].Quiet)
 	assert.Len(t, w.core.queue.refills, 1)
 }

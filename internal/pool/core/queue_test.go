@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/go-vram/vram/internal/effect"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -25,11 +26,11 @@ func TestRefusalsAtOnceSearchNoMoreThanOne(t *testing.T) {
 		var mail []Message
 		denied := uint64(0)
 		take := func(fx *Effects) {
-			denied += uint64(len(fx.Denials.Left()))
-			for _, a := range fx.Asks.Left() {
+			denied += uint64(len(effect.Left(&fx.Denials)))
+			for _, a := range effect.Left(&fx.Asks) {
 				mail = append(mail, Return{Client: a.Client, LiveBytes: 8 * pageBytes, Answer: true})
 			}
-			if len(fx.Looks.Left()) > 0 {
+			if len(effect.Left(&fx.Looks)) > 0 {
 				mail = append(mail, Looked{})
 			}
 			if fx.Job != nil {
@@ -68,8 +69,8 @@ func TestWhoBecomesTheFirstIsSearchedFor(t *testing.T) {
 	c.Step(Return{Client: 1, Runs: []Run{{First: 0, Pages: 2}}, Sent: 1, LiveBytes: 6 * pageBytes})
 	require.Len(t, c.queue.refills, 2, "several runs are for the first alone")
 	fx := c.Step(Leave{Client: 2, Synced: true})
-	require.Len(t, fx.Grants.Left(), 1)
-	assert.EqualValues(t, 1001, fx.Grants.Left()[0].Token)
+	require.Len(t, effect.Left(&fx.Grants), 1)
+	assert.EqualValues(t, 1001, effect.Left(&fx.Grants)[0].Token)
 }
 
 // line is a queue whose refills want pages of one sum that is free.

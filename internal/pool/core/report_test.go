@@ -3,6 +3,7 @@ package core
 import (
 	"testing"
 
+	"github.com/go-vram/vram/internal/effect"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -16,20 +17,20 @@ func TestAnAnswerWaitsForTheReportThatItOvertook(t *testing.T) {
 	place := Place{Account: 1, Age: 1, Align: 1, Blocked: true}
 	fx := c.Step(Refill{Client: 1, Token: 1, Pages: 4, Bytes: 4 * pageBytes, LiveBytes: 4 * pageBytes})
 	for fx.Job == nil {
-		require.Len(t, fx.Asks.Left(), 1)
+		require.Len(t, effect.Left(&fx.Asks), 1)
 		fx = c.Step(Return{Client: 1, LiveBytes: 4 * pageBytes, Answer: true})
 	}
 	held := fx.Job.Window
 	fx = c.Step(JobDone{Job: fx.Job, Done: len(fx.Job.Ops)})
-	require.Len(t, fx.Grants.Left(), 1)
+	require.Len(t, effect.Left(&fx.Grants), 1)
 
 	fx = c.Step(Refill{Client: 1, Token: 2, Pages: 4, Bytes: 4 * pageBytes, LiveBytes: 4 * pageBytes, Patience: Waiting, Place: place})
-	for c.waiters.gathering == nil || len(fx.Asks.Left()) == 0 { // freed memory is collected before a deadlock is declared
-		require.Empty(t, fx.Denials.Left())
+	for c.waiters.gathering == nil || len(effect.Left(&fx.Asks)) == 0 { // freed memory is collected before a deadlock is declared
+		require.Empty(t, effect.Left(&fx.Denials))
 		switch {
-		case len(fx.Offers.Left()) > 0:
+		case len(effect.Left(&fx.Offers)) > 0:
 			fx = c.Step(Offered{Client: 1, Token: 2})
-		case len(fx.Asks.Left()) > 0:
+		case len(effect.Left(&fx.Asks)) > 0:
 			fx = c.Step(Return{Client: 1, LiveBytes: 4 * pageBytes, Answer: true})
 		default:
 			require.FailNow(t, "nothing is collected", "%+v", fx)
@@ -37,11 +38,11 @@ func TestAnAnswerWaitsForTheReportThatItOvertook(t *testing.T) {
 	}
 	// All is freed now: the client reports that, and answers, and the answer comes first.
 	fx = c.Step(Return{Client: 1, Runs: []Run{held}, Fence: 1, Answer: true, Sent: 2})
-	assert.Empty(t, fx.Denials.Left(), "memory is there that was not there when the request was tried")
+	assert.Empty(t, effect.Left(&fx.Denials), "memory is there that was not there when the request was tried")
 	fx = c.Step(Return{Client: 1, Stirred: true, Sent: 2})
-	for len(fx.Offers.Left()) > 0 { // it got its pages back
+	for len(effect.Left(&fx.Offers)) > 0 { // it got its pages back
 		fx = c.Step(Offered{Client: 1, Token: 2, Taken: true})
 	}
-	assert.Empty(t, fx.Denials.Left())
+	assert.Empty(t, effect.Left(&fx.Denials))
 	assert.Zero(t, c.waiters.count(), "it is served")
 }

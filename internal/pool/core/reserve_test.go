@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/go-vram/vram/internal/effect"
 	"github.com/go-vram/vram/internal/pool/memory"
 )
 
@@ -24,7 +25,7 @@ func TestAReservationEndsDuringClose(t *testing.T) {
 	}
 	c.Step(Join{Client: 1, Reserves: true})
 	fx := perform(c.Step(Refill{Client: 1, Token: 1, Pages: 4, Most: 4, LiveBytes: 4 * pageBytes, Bytes: 4 * pageBytes}))
-	require.Len(t, fx.Grants.Left(), 1)
+	require.Len(t, effect.Left(&fx.Grants), 1)
 	require.EqualValues(t, 4*pageBytes, c.setAsideBytes())
 
 	job := c.Step(Close{Token: 2}).Job
@@ -35,6 +36,6 @@ func TestAReservationEndsDuringClose(t *testing.T) {
 
 	fx = c.Step(JobDone{Job: job, Done: len(job.Ops)})
 	require.NoError(t, c.Check())
-	assert.Equal(t, []End{{Token: 2}}, fx.Ends.Left())
+	assert.Equal(t, []End{{Token: 2}}, effect.Left(&fx.Ends))
 	assert.Zero(t, c.ReservedBytes())
 }

@@ -3,6 +3,7 @@ package core
 import (
 	"testing"
 
+	"github.com/go-vram/vram/internal/effect"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -268,20 +269,20 @@ func TestARequestIsWithdrawnAtAnyStage(t *testing.T) {
 		asked := false
 		for range stage {
 			switch {
-			case len(fx.Offers.Left()) > 0:
+			case len(effect.Left(&fx.Offers)) > 0:
 				fx = s.core.Step(Offered{Client: 2, Token: 99})
-			case len(fx.Asks.Left()) > 0:
+			case len(effect.Left(&fx.Asks)) > 0:
 				asked = true
 				fx = s.core.Step(Return{Client: 1, Answer: true})
 			case fx.Job != nil:
 				fx = s.core.Step(JobDone{Job: fx.Job, Done: len(fx.Job.Ops)})
 			}
 		}
-		owed := len(fx.Asks.Left()) > 0
+		owed := len(effect.Left(&fx.Asks)) > 0
 		fx = s.core.Step(Withdraw{Client: 2, Token: 99})
 		require.NoError(t, s.core.Check())
-		assert.Empty(t, fx.Asks.Left(), "stage %d", stage)
-		assert.Empty(t, fx.Offers.Left(), "stage %d", stage)
+		assert.Empty(t, effect.Left(&fx.Asks), "stage %d", stage)
+		assert.Empty(t, effect.Left(&fx.Offers), "stage %d", stage)
 		assert.Zero(t, s.core.unanswered(), "stage %d", stage)
 		assert.True(t, s.core.queue.empty(), "stage %d", stage)
 		s.do(Return{Client: 1, Runs: []Run{{First: 0, Pages: 4}}, Answer: owed, Sent: 1})

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
+	"github.com/go-vram/vram/internal/effect"
 	"github.com/go-vram/vram/internal/pool/memory"
 )
 
@@ -79,13 +80,13 @@ func (w *world) checkShortage(d Denial, r Refill, fx *Effects) {
 		return
 	}
 	lent := 0
-	for _, g := range fx.Grants.Left() {
+	for _, g := range effect.Left(&fx.Grants) {
 		if g.Client == d.Client && g.Token == 0 {
 			lent++
 		}
 	}
 	// The step continues with the next request, which takes runs without an effect until it has all of them.
-	exact := len(w.refills) == 0 && len(fx.Grants.Left()) == 0 && len(fx.Denials.Left()) == 1 && len(fx.Asks.Left()) == 0 && len(fx.Ends.Left()) == 0 &&
+	exact := len(w.refills) == 0 && len(effect.Left(&fx.Grants)) == 0 && len(effect.Left(&fx.Denials)) == 1 && len(effect.Left(&fx.Asks)) == 0 && len(effect.Left(&fx.Ends)) == 0 &&
 		fx.Job == nil && w.job == nil && len(w.mail) == 0
 	for field, ok := range w.shortageChecks(d.Shortage, r, lent, exact) {
 		if !ok {

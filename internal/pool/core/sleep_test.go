@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-vram/vram/cudadrv"
 
+	"github.com/go-vram/vram/internal/effect"
 	"github.com/go-vram/vram/internal/pool/memory"
 )
 
@@ -38,7 +39,7 @@ func TestPagesAreReturnedWhileTheySleepOrWake(t *testing.T) {
 				send(Join{Client: 1})
 				send(Apart(1))
 				fx := done(send(Refill{Client: 1, Token: 1, Pages: 8, Bytes: 8 * pageBytes}).Job)
-				require.Equal(t, Run{First: 0, Pages: 8}, fx.Grants.Left()[0].Run)
+				require.Equal(t, Run{First: 0, Pages: 8}, effect.Left(&fx.Grants)[0].Run)
 				job := send(Sleep(1, 2)).Job
 				if wakes > 0 {
 					done(job)
@@ -46,12 +47,12 @@ func TestPagesAreReturnedWhileTheySleepOrWake(t *testing.T) {
 				}
 				send(Return{Client: 1, Runs: []Run{returned}, Final: true})
 				send(Leave{Client: 1, Synced: true})
-				require.Len(t, done(job).Ends.Left(), 1)
+				require.Len(t, effect.Left(&done(job).Ends), 1)
 				fx = send(Close{Token: 4})
 				if fx.Job != nil {
 					fx = done(fx.Job)
 				}
-				require.Equal(t, []End{{Token: 4}}, fx.Ends.Left())
+				require.Equal(t, []End{{Token: 4}}, effect.Left(&fx.Ends))
 				require.Zero(t, c.ReservedBytes())
 			})
 		}
@@ -72,11 +73,11 @@ func TestAnApartClientGetsAllFreeHandlesInTheEnd(t *testing.T) {
 	var moved []int
 	asked := map[Client]bool{}
 	fx := s.core.Step(Refill{Client: 4, Token: 5, Pages: 2, Bytes: 2 * pageBytes})
-	for len(fx.Denials.Left()) == 0 {
+	for len(effect.Left(&fx.Denials)) == 0 {
 		require.Less(t, len(moved), 2*maxRefusals)
 		switch {
-		case len(fx.Asks.Left()) > 0:
-			for _, a := range slices.Clone(fx.Asks.Left()) {
+		case len(effect.Left(&fx.Asks)) > 0:
+			for _, a := range slices.Clone(effect.Left(&fx.Asks)) {
 				asked[a.Client] = true
 				fx = s.core.Step(Return{Client: a.Client, Answer: true})
 			}
@@ -129,7 +130,7 @@ func TestAWakeThatFails(t *testing.T) {
 				for m != nil {
 					fx := core.Step(m)
 					require.NoError(t, core.Check())
-					ends = append(ends, fx.Ends.Left()...)
+					ends = append(ends, effect.Left(&fx.Ends)...)
 					j := fx.Job
 					if m = nil; j == nil {
 						continue

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/internal/effect"
 	"github.com/go-vram/vram/internal/pool/admission"
 	"github.com/go-vram/vram/internal/pool/memory"
 )
@@ -279,7 +280,7 @@ func (c *Core) forget(cl *client) {
 	c.waiters.table.Forget(admission.Account(cl.id))
 	c.queue.answered(cl.id)
 	c.memory.Forget(cl.id)
-	c.fx.Gone.Push(cl.id)
+	effect.Push(&c.fx.Gone, cl.id)
 }
 
 // exclude notes whether others may be made to wait for a client's fences. It reports whether the client is known.

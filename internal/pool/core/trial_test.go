@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-vram/vram/cudadrv"
 
+	"github.com/go-vram/vram/internal/effect"
 	"github.com/go-vram/vram/internal/pool/memory"
 )
 
@@ -56,14 +57,14 @@ func (tr *trial) do(t *testing.T, m Message) {
 		fx := tr.core.Step(next[0])
 		require.NoError(t, tr.core.Check())
 		next = next[1:]
-		for _, g := range fx.Grants.Left() {
+		for _, g := range effect.Left(&fx.Grants) {
 			require.Zero(t, g.Token, "it is served")
 			tr.shelf[g.Client] = append(tr.shelf[g.Client], append(g.More, g.Run)...)
 		}
-		for _, o := range fx.Offers.Left() {
+		for _, o := range effect.Left(&fx.Offers) {
 			next = append(next, Offered{Client: o.Client, Token: o.Token})
 		}
-		for _, a := range fx.Asks.Left() {
+		for _, a := range effect.Left(&fx.Asks) {
 			next = append(next, tr.back(a.Client, true, tr.shelf[a.Client]))
 			tr.shelf[a.Client] = nil
 		}
@@ -113,9 +114,9 @@ func TestAFencePassesDuringATrial(t *testing.T) {
 		c := tr.core
 		c.Step(Return{Client: 1, Runs: []Run{{First: 0, Pages: 1}}, Fence: 2, Sent: 1, Stirred: true})
 		fx := c.Step(Return{Client: 2, Kept: 1, Stirred: true})
-		require.Empty(t, fx.Asks.Left(), "it is offered what its own stream has first")
+		require.Empty(t, effect.Left(&fx.Asks), "it is offered what its own stream has first")
 		fx = c.Step(Offered{Client: 2, Token: 99})
-		require.Equal(t, []Ask{{Client: 1}, {Client: 2}}, fx.Asks.Left())
+		require.Equal(t, []Ask{{Client: 1}, {Client: 2}}, effect.Left(&fx.Asks))
 		c.Step(Return{Client: 2, Runs: []Run{{First: 6, Pages: 2}}, Fence: 9, Sent: 2, Answer: true})
 		require.Equal(t, memory.Parts{{Run: Run{First: 6, Pages: 2}, Tag: memory.Tag{Client: 2, Fence: 9}}}, c.waiters.find(2, 99).parts)
 		c.passed(Passed{Client: 2, Fence: passed})
@@ -139,10 +140,10 @@ func TestATrialAsksTheDriverAnew(t *testing.T) {
 		for next := []Message{m}; len(next) > 0; {
 			fx := c.Step(next[0])
 			next = next[1:]
-			for _, o := range fx.Offers.Left() {
+			for _, o := range effect.Left(&fx.Offers) {
 				next = append(next, Offered{Client: o.Client, Token: o.Token})
 			}
-			for _, a := range fx.Asks.Left() {
+			for _, a := range effect.Left(&fx.Asks) {
 				next = append(next, Return{Client: a.Client, Answer: true})
 			}
 			if fx.Job == nil {
@@ -192,7 +193,7 @@ func TestATrialInVainSparesThoseThatAreNoEasier(t *testing.T) {
 			next.Token, next.Place.Age, next.Place.Priority = 99, 99, 1 // before the first, which then does not keep it back
 			c.change(&next)
 			fx := s.core.Step(next)
-			assert.Equal(t, c.spared, len(fx.Offers.Left()) == 0)
+			assert.Equal(t, c.spared, len(effect.Left(&fx.Offers)) == 0)
 			require.NoError(t, s.core.Check())
 		})
 	}
@@ -210,7 +211,7 @@ func TestAWaitThatBeginsAsksAgain(t *testing.T) {
 		s.core.waiters.unasked = false // they were
 		s.core.clients.all[1].dirty = kept
 		fx := s.core.Step(Block{Client: 2, Token: 99, Number: 1, Blocked: true})
-		assert.Equal(t, kept, len(fx.Asks.Left()) > 0, "kept %t", kept)
+		assert.Equal(t, kept, len(effect.Left(&fx.Asks)) > 0, "kept %t", kept)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/go-vram/vram/internal/effect"
 	"github.com/go-vram/vram/internal/pool/admission"
 )
 
@@ -25,11 +26,11 @@ func TestATrialThatWasOvertakenIsRepeated(t *testing.T) {
 	overtaken := false
 	for range 32 {
 		switch {
-		case len(fx.Offers.Left()) > 0 && overtaken:
+		case len(effect.Left(&fx.Offers)) > 0 && overtaken:
 			return
-		case len(fx.Offers.Left()) > 0:
+		case len(effect.Left(&fx.Offers)) > 0:
 			fx = c.Step(Offered{Client: 1, Token: 99})
-		case len(fx.Asks.Left()) > 0 && !overtaken:
+		case len(effect.Left(&fx.Asks)) > 0 && !overtaken:
 			overtaken = true
 			c.Step(Return{Client: 1, LiveBytes: 4 * pageBytes, Stirred: true}) // its cache serves the request now
 			fx = c.Step(Return{Client: 1, LiveBytes: 4 * pageBytes, Answer: true})
@@ -73,18 +74,18 @@ func (s *shop) do(m Message) {
 	for next := []Message{m}; len(next) > 0; {
 		fx := s.core.Step(next[0])
 		next = next[1:]
-		for _, g := range fx.Grants.Left() {
+		for _, g := range effect.Left(&fx.Grants) {
 			s.shelf[g.Client] = append(s.shelf[g.Client], append(g.More, g.Run)...)
 			s.served[g.Token] = true
 		}
-		for _, d := range fx.Denials.Left() {
+		for _, d := range effect.Left(&fx.Denials) {
 			s.denied[d.Token] = d.Err
 		}
-		s.ends = append(s.ends, fx.Ends.Left()...)
-		for _, o := range fx.Offers.Left() {
+		s.ends = append(s.ends, effect.Left(&fx.Ends)...)
+		for _, o := range effect.Left(&fx.Offers) {
 			next = append(next, Offered{Client: o.Client, Token: o.Token})
 		}
-		for _, a := range fx.Asks.Left() {
+		for _, a := range effect.Left(&fx.Asks) {
 			s.asked = append(s.asked, a.Client)
 			runs := s.shelf[a.Client]
 			next = append(next, Return{Client: a.Client, Runs: runs, Sent: uint64(len(runs)), Answer: true})
@@ -165,10 +166,10 @@ func TestAnOfferComesWithWhatTheClientReturned(t *testing.T) {
 	t.Parallel()
 	tr := openTrial(t, 4)
 	fx := tr.core.Step(tr.back(2, false, []Run{{First: 6, Pages: 2}}))
-	assert.Equal(t, []Grant{{Client: 2, Run: Run{First: 6, Pages: 2}}}, fx.Grants.Left())
-	assert.Equal(t, []Offer{{Client: 2, Token: 99}}, fx.Offers.Left())
+	assert.Equal(t, []Grant{{Client: 2, Run: Run{First: 6, Pages: 2}}}, effect.Left(&fx.Grants))
+	assert.Equal(t, []Offer{{Client: 2, Token: 99}}, effect.Left(&fx.Offers))
 	fx = tr.core.Step(Offered{Client: 2, Token: 99, Taken: true})
-	assert.Empty(t, fx.Asks.Left())
+	assert.Empty(t, effect.Left(&fx.Asks))
 	assert.Zero(t, tr.core.waiters.count())
 	require.NoError(t, tr.core.Check())
 }
@@ -210,7 +211,7 @@ func TestNoRequestWaitsForAClosedPool(t *testing.T) {
 
 	s = openShop(t)
 	s.do(waitAs(99, 4))
-	denials := s.core.Abandon(errBroken).Denials.Left()
+	denials := effect.Left(&s.core.Abandon(errBroken).Denials)
 	require.Len(t, denials, 1)
 	assert.EqualValues(t, 99, denials[0].Token)
 	require.ErrorIs(t, denials[0].Err, errBroken)
@@ -229,9 +230,9 @@ func TestAnswersOnTheirWayAreTooOldForADeadlock(t *testing.T) {
 	c.asks.ask(&request{}, c.clients.all[1], 0)
 	c.scheduler.noProgress.gather()
 	c.scheduler.advance()
-	require.Equal(t, []Ask{{Client: 1}}, c.fx.Asks.Left(), "the one from before")
+	require.Equal(t, []Ask{{Client: 1}}, effect.Left(&c.fx.Asks), "the one from before")
 	fx := c.Step(Return{Client: 1, Answer: true, LiveBytes: 4 * pageBytes})
-	require.Equal(t, []Ask{{Client: 1}, {Client: 2}}, fx.Asks.Left())
+	require.Equal(t, []Ask{{Client: 1}, {Client: 2}}, effect.Left(&fx.Asks))
 	c.Step(Return{Client: 1, Answer: true, LiveBytes: 4 * pageBytes})
 	c.Step(Return{Client: 2, Answer: true, LiveBytes: 4 * pageBytes, PendingBytes: 1})
 	require.True(t, c.waiters.unsettled, "a byte is on its way")

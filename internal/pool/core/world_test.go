@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-vram/vram/cudadrv"
 
+	"github.com/go-vram/vram/internal/effect"
 	"github.com/go-vram/vram/internal/pool/memory"
 )
 
@@ -164,16 +165,16 @@ func (w *world) usage(id Client) Usage {
 
 func (w *world) judge(fx *Effects) {
 	w.refused = map[Client]bool{} // their clients keep the runs that they had
-	for _, d := range fx.Denials.Left() {
+	for _, d := range effect.Left(&fx.Denials) {
 		w.refused[d.Client] = w.refused[d.Client] || len(w.refills[d.Token].More) > 0
 	}
-	for _, g := range fx.Grants.Left() {
+	for _, g := range effect.Left(&fx.Grants) {
 		w.granted(g)
 	}
-	for _, d := range fx.Denials.Left() {
+	for _, d := range effect.Left(&fx.Denials) {
 		w.denied(d, fx)
 	}
-	for _, a := range fx.Asks.Left() {
+	for _, a := range effect.Left(&fx.Asks) {
 		if c := w.clients[a.Client]; c == nil || c.gone || c.reserves || w.asked[a.Client] {
 			w.failf("client %d is asked: %+v, asked already: %t", a.Client, c, w.asked[a.Client])
 		}
@@ -184,7 +185,7 @@ func (w *world) judge(fx *Effects) {
 			w.say("ask %d for %d", a.Client, a.Pages)
 		}
 	}
-	for _, id := range fx.Looks.Left() {
+	for _, id := range effect.Left(&fx.Looks) {
 		if c := w.clients[id]; c == nil || c.gone || c.reserves {
 			w.failf("client %d is to look: %+v", id, c)
 		}
@@ -192,7 +193,7 @@ func (w *world) judge(fx *Effects) {
 			w.say("look %d", id)
 		}
 	}
-	if len(fx.Looks.Left()) > 0 {
+	if len(effect.Left(&fx.Looks)) > 0 {
 		w.looks++
 	}
 	if fx.Job != nil {
@@ -203,10 +204,10 @@ func (w *world) judge(fx *Effects) {
 		w.undoing = fx.Job.Purpose == memory.Rollback || fx.Job.Purpose == memory.CloseAll
 		w.say("%s", describe(fx.Job))
 	}
-	for _, e := range fx.Ends.Left() {
+	for _, e := range effect.Left(&fx.Ends) {
 		w.ended(e)
 	}
-	for _, id := range fx.Gone.Left() {
+	for _, id := range effect.Left(&fx.Gone) {
 		c := w.clients[id]
 		if c == nil || !c.left || c.gone || w.held(id) > 0 && !w.closing {
 			w.failf("client %d, %+v, which holds %d pages, is forgotten", id, c, w.held(id))

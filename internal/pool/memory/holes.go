@@ -20,7 +20,18 @@ func (k holeKey) less(o holeKey) bool {
 }
 
 // holeIndex finds the shortest hole of at least a length, among all and among those that follow pages of one client.
-type holeIndex struct{ *btree.BTreeG[holeKey] }
+type holeIndex struct{ holeSet }
+
+// holeSet is the tree of a holeIndex. As an interface it keeps the tree's generic type out of Memory and of all types that refer to it:
+// each package that imports one of them would compile the tree again.
+type holeSet interface {
+	Set(k holeKey) (was holeKey, replaced bool)
+	Delete(k holeKey) (was holeKey, deleted bool)
+	Get(k holeKey) (is holeKey, found bool)
+	Ascend(from holeKey, each func(k holeKey) (more bool))
+	Len() int
+	Clear()
+}
 
 func newHoleIndex() holeIndex {
 	return holeIndex{btree.NewBTreeGOptions(holeKey.less, btree.Options{NoLocks: true})}

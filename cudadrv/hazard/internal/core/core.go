@@ -25,7 +25,8 @@ type Core struct {
 // New knows a device with a default stream and without memory.
 func New() *Core {
 	return &Core{
-		order: newOrder(), live: map[cudadrv.Ptr]*buffer{}, graphs: newGraphs(), holds: map[cudadrv.Stream]bool{},
+		memory: newMemory(),
+		order:  newOrder(), live: map[cudadrv.Ptr]*buffer{}, graphs: newGraphs(), holds: map[cudadrv.Stream]bool{},
 		asleep: map[cudadrv.Stream][]owned{},
 	}
 }

@@ -28,9 +28,19 @@ type cell struct {
 // memory is the mapped ranges.
 //
 // Invariant: cells do not overlap and none is empty.
-type memory struct {
-	cells btree.Map[cudadrv.Ptr, *cell]
+type memory struct{ cells cellMap }
+
+// cellMap is a tree of cells by their beginnings. As an interface it keeps the tree's generic type out of Core and of all types that refer
+// to it: each package that imports one of them would compile the tree again.
+type cellMap interface {
+	Set(start cudadrv.Ptr, c *cell) (was *cell, replaced bool)
+	Delete(start cudadrv.Ptr) (was *cell, deleted bool)
+	Ascend(from cudadrv.Ptr, each func(start cudadrv.Ptr, c *cell) (more bool))
+	Descend(from cudadrv.Ptr, each func(start cudadrv.Ptr, c *cell) (more bool))
+	Len() int
 }
+
+func newMemory() memory { return memory{new(btree.Map[cudadrv.Ptr, *cell])} }
 
 // floor returns the last cell that begins at p or before.
 func (m *memory) floor(p cudadrv.Ptr) (start cudadrv.Ptr, c *cell) {
