@@ -22,7 +22,7 @@ LONGEST  := ./compute/kernel/attention ./internal/acceptance ./compute/ops ./com
 # The product, the command and the examples, without the laboratory.
 PRODUCT  := $(filter-out ./$(LAB)/%,$(PACKAGES))
 # Packages that run actors: nightly tests them with the tag vram_builtin, which links our own framework instead of protoactor. Those with
-# concurrent tests of the framework are short, and part of every check.
+# concurrent tests of the framework are short, and those of actors part of every check.
 CONCURRENT_ACTORS := ./actors ./pool ./streams
 ACTORS            := . $(CONCURRENT_ACTORS) ./$(LAB)/simulation
 
@@ -140,12 +140,12 @@ test: ## run the tests of the product, the command and the examples in their sho
 # What measures GPUs and runs PyTorch for comparison, here against stand-ins: a minute of C++, Python and whole scenarios. `make nightly` tests it.
 MEASURING := $(LAB)/peers $(LAB)/kernelbench
 
-# With the checks of turns that builds for the race detector have.
+# The long form has the checks of turns that builds for the race detector have, and compiles everything again for them.
 test-lab: ## run the tests of the laboratory that make race leaves out; in the short form without the programs that measure GPUs
-	$(GO) test -tags invariants $(TESTFLAGS) $(filter-out $(if $(SHORT),$(MEASURING:%=$(MODULE)/%)),$(filter $(MODULE)/$(LAB)/%,$(UNRACED)))
+	$(GO) test $(if $(SHORT),,-tags invariants) $(TESTFLAGS) $(filter-out $(if $(SHORT),$(MEASURING:%=$(MODULE)/%)),$(filter $(MODULE)/$(LAB)/%,$(UNRACED)))
 
 test-builtin-short:
-	CGO_ENABLED=1 $(GO) test -race -tags vram_builtin $(TESTFLAGS) $(CONCURRENT_ACTORS)
+	CGO_ENABLED=1 $(GO) test -race -tags vram_builtin $(TESTFLAGS) $(if $(SHORT),./actors,$(CONCURRENT_ACTORS))
 
 test-builtin: test-builtin-short ## test the packages that run actors with the built-in framework (build tag vram_builtin), and that under the race detector
 	$(GO) test -tags vram_builtin $(TESTFLAGS) $(ACTORS)
@@ -314,7 +314,7 @@ check: SEED = $(COMMIT_SEED)
 check: SEEDS := 100
 # The tests of the page in a browser are a part of test-lab: a missing browser is a failure there.
 check: export VRAM_BROWSER := required
-check: build arch tidy lint deadcode chromium race test-lab test-builtin-short sim models planted-changed ## everything a change must pass besides make test: build, layers, module files, lint, dead code, race, the laboratory with the page in a browser, the built-in framework, a short simulation, models of the cores and planted bugs by the commit
+check: build arch tidy lint chromium race test-lab test-builtin-short sim models planted-changed ## everything a change must pass besides make test: build, layers, module files, lint, race, the laboratory with the page in a browser, the built-in framework, a short simulation, models of the cores and planted bugs by the commit
 	@echo "check: passed"
 
 # The long forms, from seeds of the day. It takes hours, and finds what a search finds.
@@ -324,7 +324,7 @@ nightly: SEEDS := 1000
 nightly: STEPS := 10000
 nightly: FUZZTIME := 2m
 nightly: MODELS := 20000
-nightly: vet lint test race test-lab test-builtin test-gorgonia exhaustive sim models programs planted mutate fuzz stress soak soak-service deps vuln release-check platforms ## for each night, hours: vet and all linters, all tests in their long form, also under race and with the built-in framework, gorgonia, every model state, 10^7 steps of simulation, models of the cores and random programs by the date, every planted bug, 200 mutants by the date, fuzz of 2 minutes a target, stress, both soaks, dependencies, vulnerabilities, a release built twice, all platforms
+nightly: vet lint deadcode test race test-lab test-builtin test-gorgonia exhaustive sim models programs planted mutate fuzz stress soak soak-service deps vuln release-check platforms ## for each night, hours: vet, all linters and dead code, all tests in their long form, also under race and with the built-in framework, gorgonia, every model state, 10^7 steps of simulation, models of the cores and random programs by the date, every planted bug, 200 mutants by the date, fuzz of 2 minutes a target, stress, both soaks, dependencies, vulnerabilities, a release built twice, all platforms
 	@echo "nightly: passed"
 
 # go list -export compiles as go build does, and links no program but the command: tests link most others, and platforms all.

@@ -65,7 +65,10 @@ func newFakeOf(tb testing.TB, content []byte) *fake {
 	purego.RegisterLibFunc(&f.callCount, handle, "fakecuda_calls")
 	purego.RegisterLibFunc(&f.live, handle, "fakecuda_live")
 	purego.RegisterLibFunc(&f.lost, handle, "fakecuda_lost")
+	var reset func() int64
+	purego.RegisterLibFunc(&reset, handle, "fakecuda_reset")
 	tb.Cleanup(func() {
+		defer reset() // ends the library's thread, which stays with it in the process
 		require.Zero(tb, f.live(all), "objects that were not given back")
 		require.Zero(tb, f.lost(), "objects that went away with a context")
 	})

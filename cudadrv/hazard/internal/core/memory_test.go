@@ -11,7 +11,7 @@ import (
 
 // An access of one half of a split cell does not change the other half, even if both shared history.
 func TestHalvesOfACellHaveStoriesOfTheirOwn(t *testing.T) {
-	var m memory
+	m := newMemory()
 	m.put(0, 100, true)
 	_, whole := m.floor(0)
 	use := &Use{What: "kernel reads"}
