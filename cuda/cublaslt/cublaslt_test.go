@@ -4,6 +4,7 @@ package cublaslt_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"unsafe"
 
@@ -175,8 +176,7 @@ func TestErrorsAtTheEnds(t *testing.T) {
 	require.ErrorAs(t, err, &absent)
 	assert.Equal(t, []string{"libc.so.6"}, absent.Tried)
 	t.Setenv(cublaslt.Variable, "")
-	if _, err = cublaslt.Open(r.c); err != nil { // else this machine has it
-		require.ErrorAs(t, err, &absent)
+	if _, err = cublaslt.Open(r.c); errors.As(err, &absent) { // else this machine has it, which may refuse the fake's device
 		require.NotEmpty(t, absent.Tried)
 		assert.Contains(t, absent.Tried[0], "cublasLt")
 		assert.Len(t, absent.Errs, len(absent.Tried))

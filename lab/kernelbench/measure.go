@@ -11,6 +11,7 @@ import (
 	"github.com/go-vram/vram/compute/tensor"
 	"github.com/go-vram/vram/cuda"
 	"github.com/go-vram/vram/cuda/cublaslt"
+	"github.com/go-vram/vram/cudadrv"
 )
 
 // sample is the time of one operation of many.
@@ -41,7 +42,8 @@ func (b *rig) operation(w workload) (rows []Row, err error) {
 	for _, by := range ways {
 		measured, err := b.way(w, by)
 		var absent *cublaslt.AbsentError
-		if errors.Is(err, matmul.ErrUnsupported) || errors.Is(err, cublaslt.ErrUnsupported) || errors.As(err, &absent) {
+		if errors.Is(err, matmul.ErrUnsupported) || errors.Is(err, cublaslt.ErrUnsupported) || errors.As(err, &absent) ||
+			errors.Is(err, cudadrv.NotSupported) { // a machine that has the library, and a simulated device
 			missing := w.figure(by.name+PathLaunched, b.shape(w), nil)
 			if of, ok := errors.AsType[*ops.Error](err); ok {
 				err = of.Unwrap() // the row says which operation
