@@ -91,8 +91,8 @@ func Marks() []Mark { //nolint:funlen // a table
 		moreUnused    = "what is reclaimed is unused, and the next Free that needs it gets it again"
 	)
 	return []Mark{
-		{"actors", "(*linkedFramework).UserMessageCount", ReturnEarly, "func (f *linkedFramework) UserMessageCount() int { return *new(int);", nobody},
-		{"actors", "(*linkedFramework).UserMessageCount", PlusOne, "return (0+1)", nobody},
+		{"actors", "boxOfProtoactor.UserMessageCount", ReturnEarly, "func (f boxOfProtoactor) UserMessageCount() int { return *new(int);", nobody},
+		{"actors", "boxOfProtoactor.UserMessageCount", PlusOne, "return (0+1)", nobody},
 		{"actors", "Yield", DropCall, "runtime.Gosched()", "a yield lets others run sooner, and they run without it"},
 		{"actors", "(*Ref).TryEnter", Negate, "return !r.tryEnterChecked()", onlyChecked},
 		{"batch", "(*Packing).Add", PlusOne, "if p.open > (0+1) && p.open+uint64(units) > p.mostUnits {", "no span and no block outside the classes has one unit"},
@@ -103,7 +103,7 @@ func Marks() []Mark { //nolint:funlen // a table
 		{"batch", "(*Packing).Runs", PlusOne, "if p.open > (0+1) {", "no span and no block outside the classes has one unit"},
 		{"batch", "(*Plan).Make", DropAssign, "bytes = bytes[:min(len(bytes), Width)]", "it saves checks of bounds: a size past the last bit is not wanted"},
 		{"batch", "(*Plan).Order", Boundary, "for k := i; k > 0 && groups[k].Units >= groups[k-1].Units; k-- {", "no two groups have blocks of one length"},
-		{"internal/effect", "(*List).Reset", Boundary, "if len(l.all) >= 0 {", "an empty list is emptied"},
+		{"internal/effect", "Reset", Boundary, "if len(l.all) >= 0 {", "an empty list is emptied"},
 		{"internal/heap", "binOf", Boundary, "if length <= subCount {", "the first bin of the general formula is the one of this length"},
 		{"internal/heap", "(*Bins).nextBin", Boundary, "if from > binCount {", "the last word has no bits of bins after the last"},
 		{"internal/pool/core", "(*queue).remove", DropUpdate, "q.refills[0] = nil", "it lets the request be collected"},
