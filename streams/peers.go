@@ -37,13 +37,18 @@ func (p *Peers) End() { p.ended.Store(true) }
 
 // Reach notes that kernels of the device reach the memory of another one.
 func (p *Peers) Reach(other *Peers) {
-	for !p.reaches(other) {
+	for {
 		old := p.reached.Load()
 		now := []*Peers{other}
 		if old != nil {
+			if slices.Contains(*old, other) {
+				return
+			}
 			now = append(now, *old...)
 		}
-		p.reached.CompareAndSwap(old, &now)
+		if p.reached.CompareAndSwap(old, &now) {
+			return
+		}
 	}
 }
 
