@@ -106,6 +106,7 @@ func (f boxOfProtoactor) PostSystemMessage(message any) { f.box.postSystem(messa
 // a type with a Ref in it would compile generic types of protoactor again.
 func PID(r *Ref) *actor.PID { return address(&r.box.framework) }
 
+// address returns protoactor's address of an actor, nil before it has one.
 func address(f *linkedFramework) *actor.PID {
 	pid, _ := f.pid.(*actor.PID)
 	return pid

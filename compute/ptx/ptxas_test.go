@@ -270,9 +270,12 @@ func TestPtxasTakesTheTable(t *testing.T) {
 	}
 }
 
-// The answers of testdata/neighbours.txt come from NVIDIA's assembler.
+// The answers of testdata/neighbours.txt come from NVIDIA's assembler, release 12.4.
 func TestPtxasAgreesWithTheNeighbours(t *testing.T) {
 	ptxas := assembler(t)
+	version, err := exec.CommandContext(t.Context(), ptxas, "--version").Output()
+	require.NoError(t, err)
+	other := !strings.Contains(string(version), "release 12.4")
 	known := map[string]bool{}
 	for i, n := range neighboursOf(t) {
 		if testing.Short() && i%16 != 0 { // each takes 0.1 s
@@ -286,8 +289,8 @@ func TestPtxasAgreesWithTheNeighbours(t *testing.T) {
 			continue
 		}
 		complaints := assemble(t, ptxas, n.text, n.target)
-		if n.verdict != "no" && strings.Contains(complaints, "uses too much shared data") {
-			t.Logf("%s: %s: %s", n.target, n.line, complaints) // versions of the assembler differ in how much a device has
+		if other && n.verdict != "no" && strings.Contains(complaints, "uses too much shared data") {
+			t.Logf("%s: %s: %s", n.target, n.line, complaints) // versions of the assembler differ in how much a kernel may have
 			continue
 		}
 		assert.Equal(t, n.verdict != "no", complaints == "", "%s: %s: %s", n.target, n.line, complaints)

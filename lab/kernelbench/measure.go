@@ -43,7 +43,7 @@ func (b *rig) operation(w workload) (rows []Row, err error) {
 		measured, err := b.way(w, by)
 		var absent *cublaslt.AbsentError
 		if errors.Is(err, matmul.ErrUnsupported) || errors.Is(err, cublaslt.ErrUnsupported) || errors.As(err, &absent) ||
-			errors.Is(err, cudadrv.NotSupported) { // a machine that has the library, and a simulated device
+			b.options.simulated && errors.Is(err, cudadrv.NotSupported) { // this machine has the library, which needs a GPU
 			missing := w.figure(by.name+PathLaunched, b.shape(w), nil)
 			if of, ok := errors.AsType[*ops.Error](err); ok {
 				err = of.Unwrap() // the row says which operation

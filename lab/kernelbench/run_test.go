@@ -13,11 +13,40 @@ import (
 
 	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/compute/tensor"
+	"github.com/go-vram/vram/cuda/cublaslt"
 	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/internal/fakecublaslt"
+	"github.com/go-vram/vram/internal/fakecuda"
 	"github.com/go-vram/vram/internal/recoveredtest"
 )
 
 func TestMain(m *testing.M) { recoveredtest.Main(m) }
+
+// A library that this machine has cannot multiply on the simulated device: its row has no figure, and all others have one.
+func TestALibraryNeedsAGPU(t *testing.T) {
+	driver, err := fakecuda.Build(t.TempDir())
+	if errors.Is(err, fakecuda.ErrNoCompiler) {
+		t.Skip(err) //nolint:forbidigo // the fakes are C
+	}
+	require.NoError(t, err)
+	path, err := fakecublaslt.Build(t.TempDir(), driver)
+	require.NoError(t, err)
+	t.Setenv(cublaslt.Variable, path)
+	rows, err := Run(t.Context(), Options{NewDriver: SimulatedDriver, Rows: []string{"matmul/n=512/fp32"}})
+	require.NoError(t, err)
+	missing := 0
+	for _, r := range rows {
+		if r.Missing == "" {
+			assert.Positive(t, r.Micros, r.Path)
+			continue
+		}
+		missing++
+		assert.Equal(t, "library "+PathLaunched, r.Path)
+		assert.Contains(t, r.Missing, "no such interface")
+	}
+	assert.Equal(t, 1, missing)
+	assert.Greater(t, len(rows), 1)
+}
 
 // Every row is measured on the simulated device, by all paths that it has, and its results are right.
 func TestEveryRow(t *testing.T) {
