@@ -22,7 +22,7 @@ func CheckFunctions(m *Module, functions ...*Function) error {
 
 func newChecker(m *Module) *checker {
 	d := &declarations{reporter: &reporter{module: m}, codes: map[*Function]*Code{}}
-	return &checker{declarations: d, forms: &formTable{reporter: d.reporter, byName: map[nameKey][]*form{}, rows: map[Opcode][]form{}}}
+	return &checker{declarations: d, forms: newFormTable(d.reporter)}
 }
 
 // check returns the findings.

@@ -2,6 +2,7 @@ package ptx_test
 
 import (
 	"errors"
+	"math"
 	"strings"
 	"testing"
 
@@ -55,6 +56,17 @@ func findings(t *testing.T, text string) (messages []string) {
 		messages = append(messages, finding.Message)
 	}
 	return messages
+}
+
+// A program may write any number into an instruction.
+func TestANumberThatIsNoOpcode(t *testing.T) {
+	m, err := ptx.Parse(body("ret;"))
+	require.NoError(t, err)
+	statements := m.Function("k").Body.Statements
+	last, ok := statements[len(statements)-1].(*ptx.Instruction)
+	require.True(t, ok)
+	last.Op = math.MaxUint8
+	require.Error(t, ptx.Check(m))
 }
 
 // Each mistake in an instruction is found, once, and named.

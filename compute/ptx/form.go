@@ -5,6 +5,7 @@ import (
 	"math/bits"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // form is a row that was read.
@@ -45,35 +46,41 @@ func (r row) compile() (f form, err error) {
 	return f, nil
 }
 
-// formTable is the table of instructions, as far as a module uses it.
-type formTable struct {
-	*reporter
+// readTable returns the rows of each opcode, read, and the mistakes in the table.
+var readTable = sync.OnceValues(func() (forms *[opcodeCount][]form, mistakes []error) { //nolint:gochecknoglobals // made on first use, never written
+	forms = new([opcodeCount][]form)
+	for _, rows := range rowGroups() {
+		for _, r := range rows {
+			f, err := r.compile()
+			if err != nil {
+				mistakes = append(mistakes, err)
+				continue
+			}
+			forms[r.op] = append(forms[r.op], f)
+		}
+	}
+	return forms, mistakes
+})
 
-	rows   map[Opcode][]form
+// formTable finds the forms of a module's instructions.
+type formTable struct {
+	forms  *[opcodeCount][]form
 	byName map[nameKey][]*form
 }
 
-// formsOf returns the rows of an opcode, read; a mistake in the table is a finding.
+// newFormTable makes the table. Mistakes in it are findings.
+func newFormTable(r *reporter) *formTable {
+	forms, mistakes := readTable()
+	r.findings = append(r.findings, mistakes...)
+	return &formTable{forms: forms, byName: map[nameKey][]*form{}}
+}
+
+// formsOf returns the forms of an opcode, none of a number that is no opcode.
 func (c *formTable) formsOf(op Opcode) []form {
-	if forms, ok := c.rows[op]; ok {
-		return forms
+	if int(op) >= len(c.forms) {
+		return nil
 	}
-	var forms []form
-	for _, rows := range rowGroups() {
-		for _, r := range rows {
-			if r.op != op {
-				continue
-			}
-			f, err := r.compile()
-			if err != nil {
-				c.findings = append(c.findings, err)
-				continue
-			}
-			forms = append(forms, f)
-		}
-	}
-	c.rows[op] = forms
-	return forms
+	return c.forms[op]
 }
 
 func compileName(text string) (slots []slot, err error) {

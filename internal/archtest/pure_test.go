@@ -69,7 +69,7 @@ func (t *tree) checkPure(c core, dir string) []finding {
 		}
 		for _, spec := range s.file.Imports {
 			p := importPath(spec)
-			if p == "sync/atomic" && c.atomic {
+			if p == "sync/atomic" && c.atomic || p == "sync" && makesTables(s.file) {
 				continue
 			}
 			if slices.ContainsFunc(worldly, func(w string) bool { return within(p, w) }) {
@@ -88,6 +88,20 @@ func (t *tree) checkPure(c core, dir string) []finding {
 		})
 	}
 	return found
+}
+
+// makesTables reports whether a file uses sync only for values that are made once and never change.
+func makesTables(file *ast.File) bool {
+	tables := true
+	ast.Inspect(file, func(n ast.Node) bool {
+		if s, ok := n.(*ast.SelectorExpr); ok {
+			if x, ok := s.X.(*ast.Ident); ok && x.Name == "sync" && s.Sel.Name != "OnceValue" && s.Sel.Name != "OnceValues" {
+				tables = false
+			}
+		}
+		return tables
+	})
+	return tables
 }
 
 // concurrency describes a node that starts a goroutine or uses a channel.

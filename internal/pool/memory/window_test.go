@@ -317,6 +317,20 @@ func TestASearchLooksAtFewRegions(t *testing.T) {
 	}
 }
 
+// The table has an entry for each page up to the highest, and zones of small pages do not make it long.
+func TestFewStreamsHaveAShortTable(t *testing.T) {
+	m := New(4096, 1<<29, false)
+	for id := range Client(16) {
+		u := User{Client: id + 1}
+		w, ok := m.Room(u, 1)
+		require.True(t, ok)
+		require.Equal(t, id > 0, w.Run.First >= m.top()+1000, "apart from the others")
+		m.Take(w.Run)
+		m.Transfer(w.Run, u.Client)
+	}
+	require.Less(t, m.top(), uint32(1<<17))
+}
+
 // The index of holes agrees with a sorted list.
 func TestTheIndexOfHolesIsInOrder(t *testing.T) {
 	t.Parallel()
