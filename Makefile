@@ -91,7 +91,9 @@ SEED  ?= 0
 SEEDS ?= $(if $(filter command line environment,$(origin SEED) $(origin STEPS)),1,100)
 STEPS ?= 3000
 
+GOLANGCI_SOURCE  := github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 GOLANGCI_VERSION := v2.12.2
+GOFUMPT_SOURCE   := mvdan.cc/gofumpt
 GOFUMPT_VERSION  := v0.12.0
 DEADCODE_VERSION := v0.52.0
 
@@ -104,7 +106,7 @@ DEADCODE := $(TOOLS)/deadcode-$(DEADCODE_VERSION)
 # The steps of `make check` share the build cache and the processors: one after the other, cheap ones first.
 .NOTPARALLEL:
 
-.PHONY: help demo fleet page chromium browser test test-lab test-builtin test-builtin-short race sim planted planted-changed mutate programs stress bench frontier soak soak-service \
+.PHONY: help demo fleet page download chromium browser test test-lab test-builtin test-builtin-short race sim planted planted-changed mutate programs stress bench frontier soak soak-service \
 	bench-gpu bench-gpu-carry test-gpu test-gpu-carry build-gorgonia test-gorgonia gorgonia-carry exhaustive fuzz models kernels lint check nightly \
 	build clean vet arch tidy deadcode deps vuln release release-check platforms
 
@@ -128,6 +130,11 @@ page: ## serve the live page over a demonstration, on a GPU or the simulated dev
 	@$(GO) build -o bin/vram ./cmd/vram
 	@bin/vram serve $(ARGS)
 
+# The go command downloads what it would build.
+download: chromium ## download what make check builds and runs, and make test does not need
+	@$(GO) install -n $(GOLANGCI_SOURCE)@$(GOLANGCI_VERSION) >/dev/null 2>&1
+	@$(GO) install -n $(GOFUMPT_SOURCE)@$(GOFUMPT_VERSION) >/dev/null 2>&1
+
 chromium: ## install the browser that the tests of the live page need, where there is none
 	@$(LAB)/browser/install.sh
 
@@ -137,12 +144,12 @@ browser: ## test the live page in a Chromium, which is installed where it is mis
 test: ## run the tests of the product, the command and the examples in their short form, in about 3 minutes on two cores
 	$(GO) test $(TESTFLAGS) $(LONGEST) $(PRODUCT)
 
-# What measures GPUs and runs PyTorch for comparison, here against stand-ins: a minute of C++, Python and whole scenarios. `make nightly` tests it.
-MEASURING := $(LAB)/peers $(LAB)/kernelbench
+# The tools of the laboratory that check uses, and a short soak. The others measure vram, GPUs and PyTorch, in tests against stand-ins: `make nightly` tests them.
+CHECKING := $(LAB)/browser $(LAB)/mutate $(LAB)/planted $(LAB)/simulation $(LAB)/soak
 
 # The long form has the checks of turns that builds for the race detector have, and compiles everything again for them.
-test-lab: ## run the tests of the laboratory that make race leaves out; in the short form without the programs that measure GPUs
-	$(GO) test $(if $(SHORT),,-tags invariants) $(TESTFLAGS) $(filter-out $(if $(SHORT),$(MEASURING:%=$(MODULE)/%)),$(filter $(MODULE)/$(LAB)/%,$(UNRACED)))
+test-lab: ## run the tests of the laboratory that make race leaves out; in the short form those of the tools that make check uses
+	$(GO) test $(if $(SHORT),,-tags invariants) $(TESTFLAGS) $(filter $(if $(SHORT),$(CHECKING:%=$(MODULE)/%),$(MODULE)/$(LAB)/%),$(UNRACED))
 
 test-builtin-short:
 	CGO_ENABLED=1 $(GO) test -race -tags vram_builtin $(TESTFLAGS) $(if $(SHORT),./actors,$(CONCURRENT_ACTORS))
@@ -150,30 +157,31 @@ test-builtin-short:
 test-builtin: test-builtin-short ## test the packages that run actors with the built-in framework (build tag vram_builtin), and that under the race detector
 	$(GO) test -tags vram_builtin $(TESTFLAGS) $(ACTORS)
 
-# Packages that compute alone, without goroutines in them or in their tests: internal/archtest checks that. The race detector could find nothing
-# there, and takes ten times as long.
-SEQUENTIAL := batch cuda/gemm cudadrv/hazard/internal/core cudadrv/internal/call cudadrv/internal/intercept \
-	internal/effect internal/inventory internal/memorymap internal/pages internal/pickle internal/pressure \
-	internal/sizeclass internal/trace internal/transcript internal/units internal/watermark compute/kernel/expr compute/kernel/plan compute/kernel/routine compute/kernel/tune \
-	monitor/snapshot fleet/core internal/limits internal/pool/core internal/pool/admission internal/pool/memory cmd/vram/internal/binding cmd/vram/internal/binding/golden \
-	examples/gpt/bpe examples/internal/schedule compute/ptx compute/tensor/half compute/tensor/layout $(LAB)/analysis $(LAB)/plot
+# Packages whose sources or tests have a line that starts a goroutine. In the others the race detector could see only the goroutines of what they
+# call, which it sees in their own tests.
+STARTS     := ^[[:space:]]*go [a-z(]|[.]Go[(]
+CONCURRENT  = $(sort $(patsubst %/,%,$(dir $(shell grep -rlE --include='*.go' '$(STARTS)' .))))
 # Tests that read sources, or build and run other programs: the race detector does not see those, and would only slow them.
-FOREIGN := api lab/peers internal/archtest $(LAB)/planted $(LAB)/supply
-# Tests whose goroutines other packages test as well, or run one at a time, and which take long under the race detector: `make nightly` runs them
-# there too. The short form has their tests of goroutines.
-SLOW_UNDER_RACE := compute/kernel/attention compute/kernel/elementary compute/kernel/matmul compute/ops compute/ptx/interp examples/digits examples/gpt examples/gpt/model examples/kernels $(LAB)/kernelbench $(LAB)/mutate $(LAB)/replay/modes $(LAB)/simulation
+FOREIGN := api lab/peers internal/archtest internal/fakecuda $(LAB)/planted $(LAB)/supply
+# Packages that take long under the race detector, and programs, whose goroutines other packages test as well or run one at a time: `make nightly`
+# runs all their tests there. The short form has their tests of goroutines.
+SLOW_UNDER_RACE := cmd/vram compute/kernel/attention compute/kernel/elementary compute/kernel/matmul compute/ops compute/ptx/interp examples/digits examples/fleet examples/gpt \
+	examples/gpt/model examples/kernels examples/pipeline
 # Those of them that have such tests.
 WITH_GOROUTINES  = $(sort $(dir $(shell grep -l '^func Test.*Goroutines' $(SLOW_UNDER_RACE:%=./%/*_test.go))))
+# Tests of one goroutine in the other packages that take seconds there: by night, too.
+SLOW_TESTS := TestRecordedProgramsPlay TestFiguresOfRandomPrograms TestTheListOfFiguresIsWhole TestALoopWithPausesKeepsItsMemory TestMemoryOfASpikeIsReleased \
+	TestEachCallOfAMeasurementFails TestProgramsDoWhatTheirWorkDoes TestProgramsOfReadersAndWritersAreInOrder \
+	TestTheWantedSizeOfAnArgument TestConformanceOfLesser TestConformanceOfALesser TestManyRecordedBuffersShareFences TestSamplesEstimate TestSlackEnds \
+	TestUsesFollowTheirBooks
 # Packages whose dependencies are as large as all of vram: a server of etcd, arrow and gonum, the protocol of Chromium. check compiles them
 # once, without the detector's code; `make nightly` runs them under it, too.
 LARGE            := fleet/etcd bridge/gorgonia $(LAB)/browser
-# Programs that start no goroutine of their own, which internal/archtest checks: what they call is tested under the race detector in its own package.
-PLAIN_PROGRAMS   := examples/hello examples/sine examples/port/heat examples/port/kern examples/port/wrapper
-WITHOUT_RACE     = $(FOREIGN) $(SEQUENTIAL) $(if $(SHORT),$(SLOW_UNDER_RACE) $(LARGE) $(PLAIN_PROGRAMS))
+WITHOUT_RACE     = $(FOREIGN) $(if $(SHORT),$(SLOW_UNDER_RACE) $(LARGE))
 # Packages with long tests under the race detector, besides LONGEST.
-LONGEST_RACED   := ./cmd/vram ./internal/fakecuda ./streams ./examples/service ./examples/pipeline
+LONGEST_RACED   := ./streams ./examples/service ./compute/kernel ./fleet
 # The laboratory measures and plays what the product's packages test: `make nightly` runs it under the detector, too.
-RACED            = $(filter-out $(if $(SHORT),$(MODULE)/$(LAB)/%),$(shell $(GO) list $(LONGEST) $(LONGEST_RACED) $(PACKAGES) | grep -vxF $(WITHOUT_RACE:%=-e $(MODULE)/%)))
+RACED            = $(filter-out $(WITHOUT_RACE:%=$(MODULE)/%) $(if $(SHORT),$(MODULE)/$(LAB)/%),$(filter $(CONCURRENT:.%=$(MODULE)%),$(shell $(GO) list $(LONGEST) $(LONGEST_RACED) $(PACKAGES))))
 UNRACED          = $(filter-out $(RACED),$(shell $(GO) list $(PACKAGES)))
 
 # Packages that only compute for one caller at a time, most of the work of the tests above them: check leaves them without the detector's code,
@@ -182,7 +190,7 @@ COMPUTING := compute/ptx compute/ptx/interp compute/kernel/plan compute/tensor/i
 RACEFLAGS = -race $(if $(SHORT),$(COMPUTING:%=-gcflags='$(MODULE)/%=-race=false -dwarf=false'))
 
 race: ## run the tests of the product's packages that have goroutines under the race detector, in their short form
-	CGO_ENABLED=1 $(GO) test $(RACEFLAGS) $(TESTFLAGS) $(RACED)
+	CGO_ENABLED=1 $(GO) test $(RACEFLAGS) $(TESTFLAGS) $(if $(SHORT),-skip '$(shell echo '$(SLOW_TESTS)' | tr ' ' '|')') $(RACED)
 	$(if $(SHORT),CGO_ENABLED=1 $(GO) test $(RACEFLAGS) $(TESTFLAGS) -run Goroutines $(WITH_GOROUTINES))
 
 # Twice as many packages at a time as there are processors, each stopped at random, so that goroutines stop in unusual places.
@@ -392,10 +400,10 @@ define install
 endef
 
 $(GOLANGCI):
-	$(call install,github.com/golangci/golangci-lint/v2/cmd/golangci-lint,$(GOLANGCI_VERSION))
+	$(call install,$(GOLANGCI_SOURCE),$(GOLANGCI_VERSION))
 
 $(GOFUMPT):
-	$(call install,mvdan.cc/gofumpt,$(GOFUMPT_VERSION))
+	$(call install,$(GOFUMPT_SOURCE),$(GOFUMPT_VERSION))
 
 $(DEADCODE):
 	$(call install,golang.org/x/tools/cmd/deadcode,$(DEADCODE_VERSION))

@@ -146,8 +146,8 @@ func captureDuringMeasurement(t *testing.T, mode kernel.TuningMode) {
 	assert.Equal(t, int64(1), n.kernels.Stats().Tuned)
 }
 
-// A capture begins at every third call of the driver that a measurement makes: the measurement ends with the capture's error or is
-// complete, and no variant is disqualified.
+// A capture begins at every third call of the driver that a measurement makes, in the short form at every eleventh: the measurement ends with the
+// capture's error or is complete, and no variant is disqualified.
 func TestACaptureBeginsAtCallsOfAMeasurement(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		driver, _ := launchlog.New()
@@ -160,8 +160,12 @@ func TestACaptureBeginsAtCallsOfAMeasurement(t *testing.T) {
 			return err
 		}
 		require.NoError(t, tune())
+		step := int64(3)
+		if testing.Short() {
+			step = 11
+		}
 		refused, at := 0, int64(2)
-		for ; ; at += 3 {
+		for ; ; at += step {
 			var calls atomic.Int64
 			captured, finish := make(chan error, 1), make(chan struct{})
 			faults.SetBefore(func(string) {

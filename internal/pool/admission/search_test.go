@@ -64,16 +64,20 @@ func wishLists(count int, most int64, accounts Account, visit func([]wish)) {
 
 // TestEverySmallWorld walks all interleavings of up to four requests of two accounts in a memory of three bytes: of one
 // goroutine each, of many, and mixed. In each state no request waits while memory would serve it, except for the bound; none is
-// passed by more than it wants; and a deadlock is declared exactly where nothing else can happen.
+// passed by more than it wants; and a deadlock is declared exactly where nothing else can happen. The short form has every third world of four
+// requests.
 func TestEverySmallWorld(t *testing.T) {
 	t.Parallel()
-	states := 0
+	states, met := 0, 0
 	for _, alone := range [][]bool{{true, true}, {true, false}} {
 		wishLists(3, 3, 2, func(list []wish) {
 			states += search(t, &rules{memory: 3, wishes: list, alone: alone, quota: make([]int64, 2), share: make([]int64, 2), cancel: true})
 		})
 		wishLists(4, 2, 2, func(list []wish) {
 			if list[0].account > 0 || list[0].bytes == 1 && list[1].bytes == 1 { // others have as much in them
+				return
+			}
+			if met++; testing.Short() && met%3 != 0 {
 				return
 			}
 			states += search(t, &rules{memory: 3, wishes: list, alone: alone, quota: make([]int64, 2), share: make([]int64, 2)})
