@@ -89,8 +89,8 @@ func (d *driver) stop() {
 	actors.Wait(d.pool.host, d.worker.Done())
 }
 
-// run performs a job. If its fence queries fail, so does the job; but its driver calls are made all
-// the same, since they do not depend on the queries.
+// run performs a job. One without driver calls fails if its fence queries do. The calls of another do not depend on the
+// queries: it fails if they do.
 func (d *driver) run(w *work) core.JobDone {
 	if w.before != nil {
 		w.before()

@@ -205,14 +205,20 @@ func TestRandomCancellationsLoseNothing(t *testing.T) {
 func TestGatheredBuffersGoBack(t *testing.T) {
 	h := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})
 	s := h.stream()
-	give := func(b vram.Buffer) { assert.NoError(t, b.Free()) }
+	var giving atomic.Int64
+	give := func(b vram.Buffer) {
+		giving.Add(1)
+		assert.NoError(t, b.Free())
+		giving.Add(-1)
+	}
 	ctx := context.Background()
-	// The result does not wait for the parts that were served: their release may still run, or their answer.
+	// The result does not wait for the parts that were served: their release may still run, or their answer. A free may return after the buffer's
+	// bytes are free.
 	released := func(parts ...futures.Future[vram.Buffer]) {
 		for _, p := range parts {
 			<-p.Done()
 		}
-		h.until("the parts to be back", func() bool { return h.Stats().LiveBytes == 0 })
+		h.until("the parts to be back", func() bool { return h.Stats().LiveBytes == 0 && giving.Load() == 0 })
 	}
 	for range 100 {
 		var parts []futures.Future[vram.Buffer]
