@@ -29,7 +29,8 @@ ACTORS            := . $(CONCURRENT_ACTORS) ./$(LAB)/simulation
 # The form of the tests: -short leaves out long plays, sweeps and documented outputs. `make nightly` empties it.
 SHORT ?= -short
 # Flags of all test runs. `make vet` vets, so tests do not; nobody debugs their programs, so they are linked without symbols.
-TESTFLAGS = $(SHORT) -vet=off -ldflags='-s -w' -timeout $(TIMEOUT)
+# Some packages wait for processes and timers, so there is one more at a time than there are processors.
+TESTFLAGS = $(SHORT) -vet=off -ldflags='-s -w' -timeout $(TIMEOUT) -p $$(($$(getconf _NPROCESSORS_ONLN) + 1))
 # Short tests have small heaps, which the collector would go through every few milliseconds: a fifth of their processor time.
 test test-lab test-builtin-short race: export GOGC = $(if $(SHORT),400,100)
 # The race detector holds up the end of each process for a second, so that goroutines which still run may race. Tests wait for theirs, and some
@@ -62,7 +63,7 @@ COMMIT_SEED = $(shell hash=$$($(GIT) rev-parse --short=8 HEAD 2>/dev/null) && pr
 CHANGED_SINCE ?= $(shell base=$$($(GIT) merge-base HEAD origin/main 2>/dev/null) && [ "$$base" != "$$($(GIT) rev-parse HEAD)" ] && echo "$$base" || \
 	$(GIT) rev-parse --quiet --verify HEAD~1 2>/dev/null || true)
 # How long `make check` plants bugs.
-PLANT_BUDGET ?= 60s
+PLANT_BUDGET ?= 30s
 # How long `make programs` plays random programs of each kind, and from which seed.
 PROGRAMS ?= 1m
 # How many histories `make models` plays of each model; the short form plays a fifth. `make test` plays 20 from other seeds each time.
@@ -166,7 +167,7 @@ FOREIGN := api lab/peers internal/archtest internal/fakecuda $(LAB)/planted $(LA
 # Packages that take long under the race detector, and programs, whose goroutines other packages test as well or run one at a time: `make nightly`
 # runs all their tests there. The short form has their tests of goroutines.
 SLOW_UNDER_RACE := cmd/vram compute/kernel/attention compute/kernel/elementary compute/kernel/matmul compute/ops compute/ptx/interp examples/digits examples/fleet examples/gpt \
-	examples/gpt/model examples/kernels examples/pipeline
+	examples/gpt/model examples/kernels examples/pipeline examples/service
 # Those of them that have such tests.
 WITH_GOROUTINES  = $(sort $(dir $(shell grep -l '^func Test.*Goroutines' $(SLOW_UNDER_RACE:%=./%/*_test.go))))
 # Tests of one goroutine in the other packages that take seconds there: by night, too.
@@ -179,7 +180,7 @@ SLOW_TESTS := TestRecordedProgramsPlay TestFiguresOfRandomPrograms TestTheListOf
 LARGE            := fleet/etcd bridge/gorgonia $(LAB)/browser
 WITHOUT_RACE     = $(FOREIGN) $(if $(SHORT),$(SLOW_UNDER_RACE) $(LARGE))
 # Packages with long tests under the race detector, besides LONGEST.
-LONGEST_RACED   := ./streams ./examples/service ./compute/kernel ./fleet
+LONGEST_RACED   := ./streams ./compute/kernel ./fleet
 # The laboratory measures and plays what the product's packages test: `make nightly` runs it under the detector, too.
 RACED            = $(filter-out $(WITHOUT_RACE:%=$(MODULE)/%) $(if $(SHORT),$(MODULE)/$(LAB)/%),$(filter $(CONCURRENT:.%=$(MODULE)%),$(shell $(GO) list $(LONGEST) $(LONGEST_RACED) $(PACKAGES))))
 UNRACED          = $(filter-out $(RACED),$(shell $(GO) list $(PACKAGES)))
@@ -306,16 +307,28 @@ kernels: ## compile the CUDA C++ of compute/kernel/matmul, attention and example
 	$(GO) run ./compute/kernel/attention/compile
 	$(foreach type,bfloat16=16 float32=32,$(call decoding,$(word 1,$(subst =, ,$(type))),$(word 2,$(subst =, ,$(type)))))
 
-# The packages that are linted: facts of what LARGE imports take a quarter of the time. `make nightly` lints all.
-LINTED       = $(if $(SHORT),$(shell $(GO) list $(PACKAGES) | grep -vxF $(LARGE:%=-e $(MODULE)/%) | sed 's,^$(MODULE),.,'),$(PACKAGES))
+# The files that changed since CHANGED_SINCE, and are not committed yet.
+CHANGED_FILES = $(shell $(GIT) diff --name-only $(CHANGED_SINCE) && $(GIT) ls-files --others --exclude-standard)
+# What decides how all packages are linted.
+LINT_CONFIG  := .golangci.yml Makefile go.work
+# The packages that are linted: in the short form those with changed files, since another has no other findings than before. All where git knows no
+# commit to compare with; there without those of LARGE, since facts of what these import take a quarter of the time. `make nightly` lints all.
+LINTABLE      = $(shell $(GO) list $(PACKAGES) | grep -vxF $(LARGE:%=-e $(MODULE)/%) | sed 's,^$(MODULE),.,')
+LINTED        = $(if $(SHORT),$(if $(CHANGED_SINCE),$(if $(filter $(LINT_CONFIG),$(CHANGED_FILES)),$(LINTABLE),$(filter $(patsubst ././,.,$(patsubst %/,%,$(addprefix ./,$(dir $(filter %.go,$(CHANGED_FILES)))))),$(LINTABLE))),$(LINTABLE)),$(PACKAGES))
 
 # With the analyzers of go vet. A lazy collector saves a tenth of the time.
 lint: export GOGC = 200
-lint: $(GOLANGCI) $(GOFUMPT) ## run golangci-lint, with go vet's analyzers, and look for files that gofumpt would change
+lint: $(GOFUMPT) ## run golangci-lint, with go vet's analyzers, on packages that changed since CHANGED_SINCE (on all: CHANGED_SINCE=), and look for files that gofumpt would change
 	@files=$$($(GOFUMPT) -l .); \
 	[ -z "$$files" ] || { echo "lint: gofumpt would change:" >&2; echo "$$files" >&2; exit 1; }
-	GOLANGCI_LINT_CACHE=$(CURDIR)/.bin/lint-cache $(GOLANGCI) run --allow-parallel-runners $(LINTED)
-	GOLANGCI_LINT_CACHE=$(CURDIR)/.bin/lint-cache $(GOLANGCI) run --allow-parallel-runners --build-tags vram_builtin ./actors
+	@$(if $(CHANGED_SINCE),$(GIT) cat-file -e '$(CHANGED_SINCE)^{commit}')
+	@linted='$(strip $(LINTED))'; \
+	[ -n "$$linted" ] || { echo "lint: no package changed since $(CHANGED_SINCE)"; exit 0; }; \
+	$(MAKE) --no-print-directory $(GOLANGCI); \
+	export GOLANGCI_LINT_CACHE=$(CURDIR)/.bin/lint-cache; \
+	echo "lint: $$linted"; \
+	$(GOLANGCI) run --allow-parallel-runners $$linted; \
+	case " $$linted " in *" ./actors "* | *" ./... "*) $(GOLANGCI) run --allow-parallel-runners --build-tags vram_builtin ./actors;; esac
 
 # What a change must pass, besides `make test`: nothing that `make test` has run. With all compiling it took 17 minutes on two slow cores.
 check: SEED = $(COMMIT_SEED)

@@ -179,6 +179,23 @@ type withoutDevices struct{ cudadrv.Driver }
 
 func (withoutDevices) DeviceCount() (int, error) { return 0, nil }
 
+// The devices that were opened before one that cannot be are closed, also while they warm up.
+func TestASetThatDoesNotOpenLeavesNothing(t *testing.T) {
+	for _, ordinals := range [][]int{{0, 1, 5}, {1, 0, 1}} {
+		synctest.Test(t, func(t *testing.T) {
+			driver := sim.New(sim.Config{Devices: 2})
+			_, err := vram.OpenAll(vram.Config{Driver: driver, Warm: []vram.Demand{{Bytes: 4 << 20, Count: 1}}}, ordinals...)
+			require.Error(t, err)
+			synctest.Wait()
+			for ordinal := range 2 {
+				for kind, count := range driver.Device(ordinal).Objects() {
+					assert.Zero(t, count, kind)
+				}
+			}
+		})
+	}
+}
+
 func TestSetsAreRefused(t *testing.T) {
 	driver := sim.New(sim.Config{Devices: 3})
 	var config *vram.ConfigError

@@ -100,6 +100,25 @@ func TestLeast(t *testing.T) {
 	}
 }
 
+// A number with a unit is refused from the first one over 2^62 on, also where the bytes would not fit into 64 bits.
+func TestSizesAtTheirBounds(t *testing.T) {
+	t.Parallel()
+	for unit, shift := range map[string]int{"K": 10, "M": 20, "G": 30, "T": 40} {
+		most := int64(mostBytes) >> shift
+		for _, n := range []int64{most - 1, most, most + 1, 2 * most, 4 * most, 4*most + 1, 5 * most} {
+			text := strconv.FormatInt(n, 10) + unit
+			least, problems := of(map[string]string{hami: text}, nil).Least(Device{})
+			if n <= most {
+				assert.Equal(t, Limit{n << shift, hami}, least, text)
+				assert.Empty(t, problems, text)
+			} else {
+				assert.Equal(t, Limit{}, least, text)
+				assert.Len(t, problems, 1, text)
+			}
+		}
+	}
+}
+
 // A source that cannot be read is a problem with its name, and the others count.
 func TestProblems(t *testing.T) {
 	t.Parallel()
