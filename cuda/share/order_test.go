@@ -162,6 +162,50 @@ func TestAFenceCoversEarlierOnes(t *testing.T) {
 	assert.Equal(t, Stats{Published: 2}, m.Stats())
 }
 
+// So does each fence in any order of three contexts, wherever slow work is: an await of the first waits for it, since the last record has taken its
+// place.
+func TestFencesOfThreeContexts(t *testing.T) {
+	const contexts, fences = 3, 3
+	a, b := newSlowPair(t)
+	m, theirs := linkSides(t, a, b)
+	all, own := []*cuda.Context{a.c, a.context(), a.context()}, make([]cuda.Buffer, contexts)
+	for i, c := range all {
+		var err error
+		own[i], err = c.Alloc(bytes)
+		require.NoError(t, err)
+	}
+	value, want := byte(0), uint64(0)
+	for order := range contexts * contexts * contexts {
+		for slow := range fences {
+			value++
+			for i, rest := 0, order; i < fences; i, rest = i+1, rest/contexts {
+				c, x := all[rest%contexts], own[rest%contexts]
+				if i == slow {
+					for range 30 {
+						require.NoError(t, c.Fill8(cuda.Whole(x), value))
+					}
+					require.NoError(t, m.CopyFrom(c, 0, cuda.Whole(x)))
+				}
+				require.NoError(t, m.Publish(c))
+			}
+			require.NoError(t, theirs.Await(t.Context(), b.c))
+			b.holds(theirs, value)
+			for range fences - 1 {
+				require.NoError(t, theirs.Await(t.Context(), b.c))
+			}
+			require.NoError(t, b.c.Synchronize(t.Context()))
+			want += fences
+		}
+	}
+	assert.Equal(t, Stats{Published: want}, m.Stats())
+	for i, c := range all {
+		require.NoError(t, own[i].Free())
+		if i > 0 {
+			require.NoError(t, c.Close())
+		}
+	}
+}
+
 // Without events of other processes, the work has finished when Publish returns. If the wait fails, no fence was made.
 func TestPublishByHostWaits(t *testing.T) {
 	driver := newSharing(sim.Config{Bytes: true, Without: cudadrv.EventSharing})
