@@ -3,6 +3,7 @@ package cuda_test
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 
@@ -17,8 +18,10 @@ import (
 	"github.com/go-vram/vram/vramtest"
 )
 
-// edges are the offsets and sizes at which a part of n bytes begins or ceases to be within its whole.
-func edges(n int64) []int64 { return []int64{-1, 0, 1, n - 1, n, n + 1} }
+// edges are the offsets and sizes at which a part of n bytes begins or ceases to be within its whole, and those with sums that overflow.
+func edges(n int64) []int64 {
+	return []int64{math.MinInt64, -1, 0, 1, n - 1, n, n + 1, math.MaxInt64 - n, math.MaxInt64}
+}
 
 // A part of a variable, and a part of that, is exactly what lies within it, also of no bytes.
 func TestPartsOfVariablesAreWithinThem(t *testing.T) {
@@ -37,7 +40,7 @@ func TestPartsOfVariablesAreWithinThem(t *testing.T) {
 			for _, bytes := range edges(n) {
 				name := fmt.Sprintf("%d bytes from %d on of %d", bytes, offset, n)
 				part := v.Part(offset, bytes)
-				if offset < 0 || bytes < 0 || offset+bytes > n {
+				if offset < 0 || bytes < 0 || bytes > n || offset > n-bytes {
 					var outside *cuda.RangeError
 					require.ErrorAs(t, cuda.Set(c, part, []uint8{}), &outside, name)
 					_, err := cuda.Get[uint8](c, part, 0)
@@ -82,10 +85,10 @@ func TestCopiesOfRowsAtTheirLimits(t *testing.T) {
 				refused := r.faults.Calls("cuMemcpy2DAsync") == calls
 				name := fmt.Sprintf("%d rows of %d bytes from %d on", count, width, offset)
 				switch {
-				case width >= 0 && count >= 0 && width*count == 0:
+				case width >= 0 && count >= 0 && (width == 0 || count == 0):
 					require.NoError(t, err, name)
 					assert.True(t, refused, name)
-				case width < 0 || count < 0 || width > pitch || offset < 0 || offset+(count-1)*pitch+width > pitch*rows:
+				case width < 0 || count < 0 || width > pitch || count > rows || offset < 0 || offset+(count-1)*pitch+width > pitch*rows:
 					var outside *cuda.RangeError
 					require.ErrorAs(t, err, &outside, name)
 					assert.True(t, refused, name)

@@ -53,6 +53,33 @@ func TestPromises(t *testing.T) {
 	})
 }
 
+// Another process that looks at the files while leases are made ends none of them.
+func TestALeaseLivesFromItsName(t *testing.T) {
+	const leases = 1000
+	path := t.TempDir()
+	l, other := open(t, path), open(t, path)
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			_, err := other.anyLease()
+			assert.NoError(t, err)
+		}
+	}()
+	for range leases {
+		e := newLease(t, l)
+		assert.True(t, other.lives(e.ID()))
+		require.NoError(t, e.Close())
+	}
+	close(stop)
+	<-stopped
+}
+
 // A closed lease leaves no file, and is not kept.
 func TestAClosedLeaseLeavesNothing(t *testing.T) {
 	l := open(t, t.TempDir())

@@ -112,7 +112,11 @@ func TestListsOfWaitersAreBounded(t *testing.T) {
 		w.Holders = append(w.Holders, pool.Holder{Stream: uint32(i), HeldBytes: 900, WaitingBytes: 100, Suspended: true}) //nolint:gosec // small
 	}
 	w.Unread = []uint32{77}
-	out := waitersOf(&w)
+	w.Requests[58].For = streams.WaitForQuota
+	d := Device{Tenants: []Tenant{{Name: "model"}, {Name: "other"}}}
+	d.wait(&w)
+	assert.Equal(t, [2]int{59, 0}, [2]int{d.Tenants[0].WaitingForMemory, d.Tenants[1].WaitingForMemory})
+	out := d.Waiters
 	assert.Equal(t, [...]int{60, 50, 60, 10}, [...]int{out.RequestCount, len(out.Requests), out.HolderCount, len(out.Holders)})
 	assert.Equal(t, []uint32{77}, out.Unread)
 	want := WaitingRequest{

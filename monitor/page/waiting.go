@@ -56,7 +56,12 @@ func (d *Device) readWaiters(dev *vram.Device) {
 	if err != nil {
 		return
 	}
-	d.Waiters = waitersOf(&w)
+	d.wait(&w)
+}
+
+// wait lists requests that wait, and counts those of each tenant for memory.
+func (d *Device) wait(w *vram.Waiters) {
+	d.Waiters = waitersOf(w)
 	for i := range d.Tenants {
 		t := &d.Tenants[i]
 		for k := range w.Requests {
