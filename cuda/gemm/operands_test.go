@@ -159,6 +159,40 @@ func TestOperandsThatShareMemory(t *testing.T) {
 	})
 }
 
+// Matrices of a batch that lie side by side in the same rows all count, wherever C is in these rows.
+func TestMatricesSideBySide(t *testing.T) {
+	const pitch = 12
+	for batch := int64(1); batch <= 4; batch++ {
+		for _, stride := range []int64{2, 3} { // with and without a gap
+			p, e, err := gemm.Problem{
+				M: 3, N: 2, K: 3, Batch: batch, LDA: pitch, LDB: pitch, LDC: pitch, StrideA: 3 * pitch, StrideB: stride, StrideC: 3 * pitch,
+			}.Check()
+			require.NoError(t, err)
+			for at := int64(0); at <= pitch-p.N; at++ {
+				var o gemm.Operands
+				all := operandsOf(p, e, &o)
+				c, b := &all[0], &all[3]
+				o.A = cuda.Range{Offset: 1 << 16, Bytes: e.A}
+				o.B = cuda.Range{Bytes: e.B}
+				o.C = cuda.Range{Offset: at * c.size, Bytes: e.C}
+				shares := false
+				of := b.touched(batch)
+				for i := range c.touched(batch) {
+					shares = shares || of[i]
+				}
+				name := fmt.Sprintf("%d matrices %d apart, C at %d", batch, stride, at)
+				var refused *gemm.OverlapError
+				if err := p.CheckOperands(e, o); shares {
+					require.ErrorAs(t, err, &refused, name)
+					assert.Equal(t, gemm.OverlapError{Written: "C", Other: "B"}, *refused, name)
+				} else if stride == p.N {
+					require.NoError(t, err, name)
+				}
+			}
+		}
+	}
+}
+
 // A range that is one byte too short is refused, and one between two elements.
 func TestRangesOfOperands(t *testing.T) {
 	p, e, err := gemm.Problem{M: 3, N: 4, K: 5, In: gemm.Float16, Out: gemm.Float32, Epilogue: gemm.GELUAux, Bias: true}.Check()
