@@ -38,13 +38,22 @@ func (b *bench) refusedWithLog(err error, words string) {
 	assert.Contains(b, failure.Detail, words)
 }
 
+// roomy returns an image in a longer array, and a function that reports whether the array has not changed.
+func roomy(image string) (text []byte, unchanged func() bool) {
+	array := append([]byte(image), "the caller's"...)
+	before := string(array)
+	return array[:len(image)], func() bool { return string(array) == before }
+}
+
 func testModules(b *bench) {
 	k, ok := b.kernels()
 	if !ok {
 		return
 	}
 	for _, image := range []string{PTX, PTX + "\x00", "// a comment in front\n" + PTX} {
-		m := must(k.ModuleLoadData([]byte(image)))(b)
+		text, unchanged := roomy(image)
+		m := must(k.ModuleLoadData(text))(b)
+		assert.True(b, unchanged(), "a driver does not write into the caller's memory")
 		assert.NotZero(b, m)
 		seen := map[cudadrv.Function]bool{0: true}
 		for _, name := range []string{"vram_fill32", "vram_add32", "vram_nothing"} {
@@ -93,7 +102,10 @@ func testLinks(b *bench) {
 	if !ok {
 		return
 	}
-	linked := must(k.LinkImages([]byte(head+fill), []byte(head+sum)))(b)
+	first, unchanged := roomy(head + fill)
+	second, alsoUnchanged := roomy(head + sum)
+	linked := must(k.LinkImages(first, second))(b)
+	assert.True(b, unchanged() && alsoUnchanged(), "a driver does not write into the caller's memory")
 	m := must(k.ModuleLoadData(linked))(b)
 	b.function(k, m, "vram_fill32")
 	b.function(k, m, "vram_add32")

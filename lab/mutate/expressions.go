@@ -49,6 +49,35 @@ func (s *finder) binary(x *ast.BinaryExpr) {
 	op, length := s.offset(x.OpPos), len(x.Op.String())
 	w.token = [2]int{op, op + length}
 	s.add(r.kind, x.OpPos, x.OpPos+token.Pos(length), r.by, w)
+	if r.kind == Boundary && s.pure(x) {
+		s.overflow(x)
+	}
+}
+
+// overflow moves the second operand of a difference, a shift or a quotient to the other side of a comparison.
+func (s *finder) overflow(x *ast.BinaryExpr) {
+	opposite := map[token.Token]string{token.SUB: "+", token.SHR: "<<", token.QUO: "*"}
+	move := func(side, other ast.Expr) (kept, moved string, ok bool) {
+		part, _ := ast.Unparen(side).(*ast.BinaryExpr)
+		if part == nil || s.pkg.info.Types[part].Value != nil {
+			return "", "", false
+		}
+		basic, _ := s.typeOf(part).Underlying().(*types.Basic)
+		by := opposite[part.Op]
+		if by == "" || basic == nil || basic.Info()&types.IsInteger == 0 {
+			return "", "", false
+		}
+		return s.of(part.X), "(" + s.of(other) + ")" + by + "(" + s.of(part.Y) + ")", true
+	}
+	changed := ""
+	if kept, moved, ok := move(x.Y, x.X); ok {
+		changed = moved + " " + x.Op.String() + " " + kept
+	} else if kept, moved, ok := move(x.X, x.Y); ok {
+		changed = kept + " " + x.Op.String() + " " + moved
+	}
+	if changed != "" {
+		s.add(Overflow, x.Pos(), x.End(), changed, s.around(x, "mutantPick("+number+", ", ", "+changed+")"))
+	}
 }
 
 // replacement is the mistake that an operator of the language has, and the helper that makes it.
@@ -158,8 +187,25 @@ func (s *finder) table(x *ast.CompositeLit) {
 	}
 }
 
+// alwaysSwap has a CompareAndSwap of an atomic value store the new one without a look at the old one.
+func (s *finder) alwaysSwap(call *ast.CallExpr) {
+	of, ok := call.Fun.(*ast.SelectorExpr)
+	if !ok || of.Sel.Name != "CompareAndSwap" || len(call.Args) != 2 || !s.pure(of.X) {
+		return
+	}
+	f, ok := s.pkg.info.Uses[of.Sel].(*types.Func)
+	if !ok || f.Pkg() == nil || f.Pkg().Path() != "sync/atomic" {
+		return
+	}
+	store := s.of(of.X) + ".Store"
+	w := s.around(call, "mutantSwap("+number+", "+store+", ", "")
+	w.token = [2]int{s.offset(call.Lparen), s.offset(call.Lparen) + 1}
+	s.add(AlwaysSwap, call.Pos(), call.End(), store+"("+s.of(call.Args[1])+")", w)
+}
+
 // call swaps neighbouring arguments of one type that have no effects.
 func (s *finder) call(call *ast.CallExpr) {
+	s.alwaysSwap(call)
 	sig, ok := s.typeOf(call.Fun).(*types.Signature)
 	if !ok || s.pkg.info.Types[call.Fun].IsBuiltin() {
 		return // min and max commute

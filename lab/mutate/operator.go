@@ -11,6 +11,7 @@ const (
 	Boundary    Operator = "boundary"        // < for <=, and so on
 	PlusOne     Operator = "plus one"        // a constant
 	Arithmetic  Operator = "arithmetic"      // + for -, and the reverse
+	Overflow    Operator = "overflow"        // a+c > b for a > b-c, and so with shifts and quotients: the same unless it overflows
 	Table       Operator = "change table"    // a constant in a composite literal
 	SwapArgs    Operator = "swap arguments"  // neighbours of one type
 	ReturnEarly Operator = "return early"    // zero values, before the first statement
@@ -21,12 +22,13 @@ const (
 	DropCount   Operator = "drop count"      // x++ and x += n
 	DropUpdate  Operator = "drop update"     // of a map or slice: m[k] = v, delete, append
 	SwapAtomics Operator = "swap atomics"    // neighbouring statements with atomic operations
+	AlwaysSwap  Operator = "always swap"     // a CompareAndSwap that stores whatever the value is: what it was compared with has changed
 )
 
 // Operators returns all operators.
 func Operators() []Operator {
 	return []Operator{
-		Negate, IgnoreError, DropError, Boundary, PlusOne, Arithmetic, Table, SwapArgs, ReturnEarly,
-		DropCall, DropRelease, DropDefer, DropAssign, DropCount, DropUpdate, SwapAtomics,
+		Negate, IgnoreError, DropError, Boundary, PlusOne, Arithmetic, Overflow, Table, SwapArgs, ReturnEarly,
+		DropCall, DropRelease, DropDefer, DropAssign, DropCount, DropUpdate, SwapAtomics, AlwaysSwap,
 	}
 }

@@ -20,16 +20,17 @@ import (
 )
 
 type flags struct {
-	packages string
-	since    string
-	sample   mutate.Sample
-	workers  int
-	budget   time.Duration
-	effort   time.Duration
-	cache    string
-	own      bool
-	list     bool
-	quiet    bool
+	packages  string
+	since     string
+	operators string
+	sample    mutate.Sample
+	workers   int
+	budget    time.Duration
+	effort    time.Duration
+	cache     string
+	own       bool
+	list      bool
+	quiet     bool
 }
 
 // users returns the other packages whose tests run for a package.
@@ -44,6 +45,7 @@ func main() {
 	var f flags
 	flag.StringVar(&f.packages, "packages", "./...", "packages whose source is changed, as the go command names them")
 	flag.StringVar(&f.since, "since", "", "only packages that changed since this commit")
+	flag.StringVar(&f.operators, "operators", "", "only mutants of these operators, named with commas between them; \"\" for all")
 	flag.IntVar(&f.sample.All, "sample", 0, "how many mutants, taken at random; 0 for all")
 	flag.IntVar(&f.sample.Least, "least", 0, "how many mutants of each package come first in the sample")
 	flag.IntVar(&f.sample.Each, "each", 0, "how many mutants of a package at most; 0 for all")
@@ -83,6 +85,15 @@ func run(ctx context.Context, f flags) error {
 		mutants = slices.DeleteFunc(mutants, func(m *mutate.Mutant) bool {
 			return !slices.ContainsFunc(files, func(file string) bool { return path.Ext(file) == ".go" && path.Dir(file) == m.Package })
 		})
+	}
+	if f.operators != "" {
+		all := strings.Split(f.operators, ",")
+		for _, name := range all {
+			if !slices.Contains(mutate.Operators(), mutate.Operator(name)) {
+				return fmt.Errorf("-operators: %q is none of %q", name, mutate.Operators())
+			}
+		}
+		mutants = slices.DeleteFunc(mutants, func(m *mutate.Mutant) bool { return !slices.Contains(all, string(m.Operator)) })
 	}
 	if f.list {
 		for _, m := range mutants {

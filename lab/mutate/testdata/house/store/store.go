@@ -71,6 +71,14 @@ func (s *Store) Publish(v int32, seen func()) {
 	seen()
 }
 
+// Enter reports whether nobody had entered.
+func (s *Store) Enter() bool { return s.ready.CompareAndSwap(false, true) }
+
+// Within reports whether a part is within a whole.
+func Within(offset, bytes, whole int8) bool {
+	return offset >= 0 && bytes >= 0 && bytes <= whole && offset <= whole-bytes
+}
+
 // Wait runs down.
 func (s *Store) Wait(n int) {
 	for n > 0 {

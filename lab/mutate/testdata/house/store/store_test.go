@@ -55,6 +55,19 @@ func TestPublish(t *testing.T) {
 	})
 }
 
+func TestEnter(t *testing.T) {
+	var s Store
+	if !s.Enter() || s.Enter() {
+		t.Fatal("it is entered once")
+	}
+}
+
+func TestWithin(t *testing.T) {
+	if !Within(0, 4, 4) || !Within(1, 3, 4) || Within(1, 4, 4) || Within(-1, 2, 4) || Within(1, -1, 4) || Within(127, 4, 4) || Within(4, 5, 4) {
+		t.Fatal("within")
+	}
+}
+
 func TestWait(t *testing.T) {
 	new(Store).Wait(3)
 }
