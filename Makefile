@@ -330,7 +330,7 @@ lint: $(GOFUMPT) ## run golangci-lint, with go vet's analyzers, on packages that
 	$(GOLANGCI) run --allow-parallel-runners $$linted; \
 	case " $$linted " in *" ./actors "* | *" ./... "*) $(GOLANGCI) run --allow-parallel-runners --build-tags vram_builtin ./actors;; esac
 
-# What a change must pass, besides `make test`: nothing that `make test` has run. With all compiling it took 17 minutes on two slow cores.
+# What a change must pass, besides `make test`: nothing that `make test` has run. With all compiling it took six and a half minutes on two cores.
 check: SEED = $(COMMIT_SEED)
 check: SEEDS := 100
 # The tests of the page in a browser are a part of test-lab: a missing browser is a failure there.

@@ -165,31 +165,51 @@ func (h *history) segments() (all []snapshot.Segment) {
 	return all
 }
 
-// Any history fits to its result, from any event on; and if parts were read at different moments, Fit keeps the events that
-// fit.
+// Any histories of several devices fit to their results, from any event on; and if parts were read at different moments, Fit keeps
+// the events that fit, and counts the others of all devices.
 func TestHistoriesFit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		h := history{pages: make([]bool, rapid.IntRange(1, 6).Draw(t, "pages")), blocks: map[int]snapshot.State{}}
+		var s snapshot.Snapshot
 		var earlier []snapshot.Segment
-		for range rapid.IntRange(0, 60).Draw(t, "events") {
-			h.play(t)
-			if rapid.IntRange(0, 9).Draw(t, "read") == 0 {
-				earlier = h.segments()
+		events := 0
+		for device := range rapid.IntRange(1, 3).Draw(t, "devices") {
+			h := history{pages: make([]bool, rapid.IntRange(1, 6).Draw(t, "pages")), blocks: map[int]snapshot.State{}}
+			var read []snapshot.Segment
+			for range rapid.IntRange(0, 60).Draw(t, "events") {
+				h.play(t)
+				if rapid.IntRange(0, 9).Draw(t, "read") == 0 {
+					read = h.segments()
+				}
 			}
+			trace := h.trace[rapid.IntRange(0, len(h.trace)).Draw(t, "begin"):]
+			events += len(trace)
+			s.Traces = append(s.Traces, slices.Clone(trace))
+			s.Segments = append(s.Segments, of(device, h.segments())...)
+			earlier = append(earlier, of(device, read)...)
 		}
-		begin := rapid.IntRange(0, len(h.trace)).Draw(t, "begin")
-		s := &snapshot.Snapshot{Segments: h.segments(), Traces: []snapshot.Trace{h.trace[begin:]}}
-		require.NoError(t, snapshot.Check(s))
-		before := slices.Clone(h.trace[begin:])
-		count, err := snapshot.Fit(s)
+		require.NoError(t, snapshot.Check(&s))
+		kept := func() (count int) {
+			for _, trace := range s.Traces {
+				count += len(trace)
+			}
+			return count
+		}
+		count, err := snapshot.Fit(&s)
 		require.NoError(t, err)
 		require.Zero(t, count)
-		require.Equal(t, len(before), len(s.Traces[0]))
+		require.Equal(t, events, kept())
 
 		s.Segments = earlier
-		count, err = snapshot.Fit(s)
+		count, err = snapshot.Fit(&s)
 		require.NoError(t, err)
-		require.Equal(t, len(before), count+len(s.Traces[0]))
-		require.NoError(t, snapshot.Check(s))
+		require.Equal(t, events, count+kept())
+		require.NoError(t, snapshot.Check(&s))
 	})
+}
+
+func of(device int, all []snapshot.Segment) []snapshot.Segment {
+	for i := range all {
+		all[i].Device = device
+	}
+	return all
 }
