@@ -174,6 +174,39 @@ func TestBypassesAreBounded(t *testing.T) {
 	s.grant("large")
 }
 
+// Of any two gangs those that were passed too often come first, the oldest before the others; then priority decides, then age, then the ticket.
+// One that has its grant is not in the order.
+func TestTheOrderOfAnyTwoGangs(t *testing.T) {
+	var all []Gang
+	for bypassed := MostBypasses - 1; bypassed <= MostBypasses+1; bypassed++ {
+		for priority := range 2 {
+			for age := range int64(2) {
+				all = append(all, Gang{Request: Request{Priority: priority}, Bypassed: bypassed, Age: age})
+			}
+		}
+	}
+	first := func(x, y *Gang) bool {
+		if late, other := x.Bypassed >= MostBypasses, y.Bypassed >= MostBypasses; late != other {
+			return late
+		} else if !late && x.Priority != y.Priority {
+			return x.Priority > y.Priority
+		}
+		return x.Age < y.Age || x.Age == y.Age && x.Ticket < y.Ticket
+	}
+	for _, x := range all {
+		for _, y := range all {
+			x.Ticket, y.Ticket = "x", "y"
+			want := []*Gang{&x, &y}
+			if !first(&x, &y) {
+				want = []*Gang{&y, &x}
+			}
+			granted := Gang{Ticket: "a", Granted: []string{"d"}}
+			require.Equal(t, want, (&Books{Gangs: []*Gang{&y, &granted, &x}}).Queue(), "%+v, %+v", x, y)
+			require.Equal(t, want, (&Books{Gangs: []*Gang{&x, &y}}).Queue(), "%+v, %+v", x, y)
+		}
+	}
+}
+
 // A gang that waits for devices that are not there keeps memory from nobody, however often it was passed.
 func TestAGangWithoutDevicesBlocksNobody(t *testing.T) {
 	s := newStore(t)
