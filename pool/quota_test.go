@@ -1,6 +1,9 @@
 package pool
 
 import (
+	"runtime"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -180,4 +183,34 @@ func TestADeniedRequestLeavesTheQueueForItsQuota(t *testing.T) {
 			assert.True(t, (*TenantControl)(owner).Charge(1))
 		}
 	}
+}
+
+// Goroutines that charge a tenant at once never exceed its quota together.
+func TestQuotasAmongGoroutines(t *testing.T) {
+	const rounds = 2_000_000
+	tenant := NewTenant("shared", 1, Quota{LimitBytes: 3})
+	var all sync.WaitGroup
+	var inside, most, refused atomic.Int64
+	for range max(2, runtime.GOMAXPROCS(0)) {
+		all.Go(func() {
+			for range rounds {
+				if !tenant.take(2) {
+					refused.Add(1)
+					continue
+				}
+				if n := inside.Add(1); n > most.Load() {
+					most.Store(n)
+				}
+				if refused.Load() == 0 { // until others ask, too
+					runtime.Gosched()
+				}
+				inside.Add(-1)
+				tenant.charged.Add(-2)
+			}
+		})
+	}
+	all.Wait()
+	require.Positive(t, refused.Load())
+	assert.EqualValues(t, 1, most.Load())
+	assert.Zero(t, tenant.charged.Load())
 }

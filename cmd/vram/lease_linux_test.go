@@ -56,9 +56,11 @@ func TestLeaseRunsTheCommand(t *testing.T) {
 	code, _, stderr = vramCommand(t, "lease", "-driver", "sim", "-ledger", folder, "-bytes", "1GB", "--", "/no/such/program")
 	assert.Equal(t, exitNotFound, code)
 	assert.Contains(t, stderr, "/no/such/program")
-	code, _, stderr = vramCommand(t, "lease", "-driver", "sim", "-ledger", folder, "-bytes", "1GB", "-device", "9", "--", "true")
-	assert.Equal(t, exitNoLease, code)
-	assert.Contains(t, stderr, "device 9: the driver has 1")
+	for _, device := range []string{"1", "9"} {
+		code, _, stderr = vramCommand(t, "lease", "-driver", "sim", "-ledger", folder, "-bytes", "1GB", "-device", device, "-timeout", "1s", "--", "true")
+		assert.Equal(t, exitNoLease, code)
+		assert.Contains(t, stderr, "device "+device+": the driver has 1")
+	}
 	for _, args := range [][]string{{"-bytes", "0", "--", "true"}, {"-bytes", "1GB"}, {"-bytes", "1GB", "-device", "-2", "--", "true"}, {"-bytes", "1GB", "-timeout", "-1s", "--", "true"}} {
 		code, _, _ = vramCommand(t, append([]string{"lease", "-ledger", folder}, args...)...)
 		assert.Equal(t, exitUsage, code, "%v", args)
