@@ -190,8 +190,19 @@ func TestCountsOfParametersInFatBinaries(t *testing.T) {
 	for n := range whole {
 		assert.Empty(t, paramCounts(whole[:n]), "truncated to %d bytes", n)
 	}
-	for _, at := range []int{6, 8, 16 + 4, 16 + 8} { // the sizes of the headers, the body and the part
-		for bit := range 16 {
+	bits := map[int]int{6: 16, 8: 64, 16 + 4: 32, 16 + 8: 64} // of the sizes of the headers, the body and the part
+	for at, width := range bits {
+		for more := range uint64(128) { // sums that overflow
+			image := fatBinary(64, code)
+			little := binary.LittleEndian
+			if width == 64 {
+				little.PutUint64(image[at:], -more)
+			} else if width == 32 {
+				little.PutUint32(image[at:], uint32(-more)) //nolint:gosec // the low bits
+			}
+			assert.NotPanics(t, func() { paramCounts(image) }, "%d of %d bits at %d", -int64(more), width, at) //nolint:gosec // small
+		}
+		for bit := range width {
 			image := fatBinary(64, code)
 			image[at+bit/8] ^= 1 << (bit % 8)
 			counts := paramCounts(image)

@@ -157,7 +157,7 @@ func TestPartsAreWithinTheMemory(t *testing.T) {
 	for _, part := range [][2]int64{{0, 0}, {0, 10}, {3, 7}, {10, 0}} {
 		assert.NoError(t, m.within(part[0], part[1]), part)
 	}
-	for _, part := range [][2]int64{{-1, 5}, {0, -1}, {0, 11}, {3, 8}, {10, 1}, {11, 0}, {math.MaxInt64, math.MaxInt64}} {
+	for _, part := range [][2]int64{{-1, 5}, {0, -1}, {0, 11}, {3, 8}, {10, 1}, {11, 0}, {1, math.MaxInt64}, {10, math.MaxInt64 - 9}, {math.MaxInt64, math.MaxInt64}} {
 		var refused *cuda.RangeError
 		require.ErrorAs(t, m.within(part[0], part[1]), &refused)
 		assert.Equal(t, cuda.RangeError{Offset: part[0], Bytes: part[1], BufferBytes: 10}, *refused)

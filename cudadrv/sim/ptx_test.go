@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -44,6 +45,24 @@ func TestAQuotationWithoutAnEnd(t *testing.T) {
 func TestWordsOfPTX(t *testing.T) {
 	require.Equal(t, []string{"ld", ".param", ".u64", "%rd1", ",", "[", "a_b$", "+", "4", "]", ";", `"`, ".x"},
 		newReader("ld.param.u64 %rd1,[a_b$+4];/**/\"quoted .entry\" // .entry\n.x/*/ */").words)
+}
+
+// A variable ends within the address space, also one whose length times its elements does not fit into 64 bits.
+func TestBoundsOfVariables(t *testing.T) {
+	for variable, bytes := range map[string]int64{ // -1: it is refused
+		".u8 a[1]": 1, ".u64 a[3]": 24, ".v4 .u32 a[2][3]": 96, ".u8 a[]": 1, ".u8 a[0]": -1, ".u8 a[-1]": -1,
+		fmt.Sprintf(".u8 a[%d]", int64(spaceEnd)): spaceEnd, fmt.Sprintf(".u8 a[%d]", int64(spaceEnd)+1): -1, fmt.Sprintf(".u64 a[%d]", int64(spaceEnd)): -1,
+		".u64 a[2305843009213693953]": -1, ".u64 a[1152921504606846977]": -1, ".u16 a[9223372036854775807]": -1, ".u8 a[9223372036854775808]": -1,
+		".u64 a[4294967296][4294967297]": -1,
+	} {
+		p, err := parse([]byte(".version 7.0 .target sm_70 .global " + variable + ";"))
+		if bytes < 0 {
+			require.ErrorIs(t, err, errSyntax, variable)
+			continue
+		}
+		require.NoError(t, err, variable)
+		assert.Equal(t, bytes, p.variables["a"], variable)
+	}
 }
 
 // Numbers of a parameter have bounds, which are allowed themselves.
