@@ -131,6 +131,21 @@ func TestWhatIsSeenOnTheWayToTheDevice(t *testing.T) {
 			require.NoError(y.t, y.EventRecord(e, y.one))
 			require.NoError(y.t, y.allocator.EventSynchronize(e))
 		}, false},
+		"an event that the allocator has queried": {func(y *yard) {
+			e, err := y.EventCreate()
+			require.NoError(y.t, err)
+			require.NoError(y.t, y.EventRecord(e, y.one))
+			y.gpu.Advance(time.Second)
+			passed, err := y.allocator.EventQuery(e)
+			require.NoError(y.t, err)
+			require.True(y.t, passed)
+		}, false},
+		"a stream that the allocator has queried": {func(y *yard) {
+			y.gpu.Advance(time.Second)
+			over, err := y.allocator.StreamQuery(y.one)
+			require.NoError(y.t, err)
+			require.True(y.t, over)
+		}, false},
 		"an event that was synchronised": {func(y *yard) {
 			e, err := y.EventCreate()
 			require.NoError(y.t, err)
