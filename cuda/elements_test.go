@@ -42,7 +42,7 @@ func TestElementsThatAreNotThere(t *testing.T) {
 	_, err := cuda.Load[float64](c, cuda.Whole(x), 9)
 	require.ErrorAs(t, err, &length)
 	assert.Equal(t, cuda.LengthError{DstBytes: 72, SrcBytes: 64}, *length)
-	for _, count := range []int{-1, math.MaxInt, math.MaxInt/8 + 2} {
+	for _, count := range []int{-1, math.MaxInt, math.MaxInt/8 + 2, 1 << 61, 1<<61 + 1, 1<<62 + 8} { // the last ones are 0, 1 and 8 elements in 64 bits
 		_, err = cuda.Load[float64](c, cuda.Whole(x), count)
 		require.ErrorAs(t, err, &length, "%d", count)
 	}
@@ -51,6 +51,7 @@ func TestElementsThatAreNotThere(t *testing.T) {
 	for _, part := range []cuda.Range{
 		cuda.Elements[float64](x, 1, 8), cuda.Elements[float64](x, -1, 1), cuda.Elements[float64](x, 1, -1),
 		cuda.Elements[float64](x, math.MaxInt, 1), cuda.Elements[float64](x, math.MaxInt/4, math.MaxInt/4), cuda.Elements[float64](x, 0, math.MaxInt),
+		cuda.Elements[float64](x, 1<<61, 1), cuda.Elements[float64](x, 0, 1<<61+1), cuda.Elements[float64](x, 1<<62, 1<<62),
 	} {
 		_, err = cuda.Load[float64](c, part, 0)
 		require.ErrorAs(t, err, &outside, "%v", part)
