@@ -195,9 +195,10 @@ func TestCountsOfParametersInFatBinaries(t *testing.T) {
 		for more := range uint64(128) { // sums that overflow
 			image := fatBinary(64, code)
 			little := binary.LittleEndian
-			if width == 64 {
+			switch width {
+			case 64:
 				little.PutUint64(image[at:], -more)
-			} else if width == 32 {
+			case 32:
 				little.PutUint32(image[at:], uint32(-more)) //nolint:gosec // the low bits
 			}
 			assert.NotPanics(t, func() { paramCounts(image) }, "%d of %d bits at %d", -int64(more), width, at) //nolint:gosec // small
