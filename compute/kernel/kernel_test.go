@@ -280,4 +280,13 @@ func TestARefusedImageIsCompiledAgain(t *testing.T) {
 	assert.Equal(t, int32(1), store.puts.Load())
 	var none *kernel.Compiler
 	assert.Equal(t, kernel.Stats{}, none.Stats())
+
+	// Refused counts some of the compiled ones: where nothing is compiled, it counts nothing.
+	r = newRig(t, kernel.WithStore(&lying{}), kernel.Prepared())
+	k, err = r.kernels.Elementwise(expr.Input(0, tensor.Float32).Neg())
+	require.NoError(t, err)
+	x, z = r.normal(1, 64), r.made(tensor.Float32, 64)
+	require.ErrorIs(t, k.Run(r.c, outs(z), x), kernel.ErrNotPrepared)
+	stats = r.kernels.Stats()
+	assert.Equal(t, [2]int64{}, [2]int64{stats.Compiled, stats.Refused})
 }
