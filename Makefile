@@ -149,7 +149,7 @@ test: ## run the tests of the product, the command and the examples in their sho
 CHECKING := $(LAB)/browser $(LAB)/mutate $(LAB)/planted $(LAB)/simulation $(LAB)/soak
 
 # The long form has the checks of turns that builds for the race detector have, and compiles everything again for them.
-test-lab: ## run the tests of the laboratory that make race leaves out; in the short form those of the tools that make check uses
+test-lab: ## run the tests of the laboratory that make race leaves out; in the short form only of the tools that make check uses
 	$(GO) test $(if $(SHORT),,-tags invariants) $(TESTFLAGS) $(filter $(if $(SHORT),$(CHECKING:%=$(MODULE)/%),$(MODULE)/$(LAB)/%),$(UNRACED))
 
 test-builtin-short:
@@ -312,7 +312,7 @@ CHANGED_FILES = $(shell $(GIT) diff --name-only $(CHANGED_SINCE) && $(GIT) ls-fi
 # What decides how all packages are linted.
 LINT_CONFIG  := .golangci.yml Makefile go.work
 # The packages that are linted: in the short form those with changed files, since another has no other findings than before. All where git knows no
-# commit to compare with; there without those of LARGE, since facts of what these import take a quarter of the time. `make nightly` lints all.
+# commit to compare with; there without LARGE, since facts of what these import take a quarter of the time. `make nightly` lints all.
 LINTABLE      = $(shell $(GO) list $(PACKAGES) | grep -vxF $(LARGE:%=-e $(MODULE)/%) | sed 's,^$(MODULE),.,')
 LINTED        = $(if $(SHORT),$(if $(CHANGED_SINCE),$(if $(filter $(LINT_CONFIG),$(CHANGED_FILES)),$(LINTABLE),$(filter $(patsubst ././,.,$(patsubst %/,%,$(addprefix ./,$(dir $(filter %.go,$(CHANGED_FILES)))))),$(LINTABLE))),$(LINTABLE)),$(PACKAGES))
 
@@ -330,7 +330,7 @@ lint: $(GOFUMPT) ## run golangci-lint, with go vet's analyzers, on packages that
 	$(GOLANGCI) run --allow-parallel-runners $$linted; \
 	case " $$linted " in *" ./actors "* | *" ./... "*) $(GOLANGCI) run --allow-parallel-runners --build-tags vram_builtin ./actors;; esac
 
-# What a change must pass, besides `make test`: nothing that `make test` has run. With all compiling it took six and a half minutes on two cores.
+# What a change must pass, besides `make test`: nothing that `make test` has run. With all compiling it took 6 to 9 minutes on two cores.
 check: SEED = $(COMMIT_SEED)
 check: SEEDS := 100
 # The tests of the page in a browser are a part of test-lab: a missing browser is a failure there.

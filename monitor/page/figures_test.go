@@ -114,7 +114,7 @@ func TestListsOfWaitersAreBounded(t *testing.T) {
 	w.Unread = []uint32{77}
 	w.Requests[58].For = streams.WaitForQuota
 	d := Device{Tenants: []Tenant{{Name: "model"}, {Name: "other"}}}
-	d.wait(&w)
+	d.listWaiters(&w)
 	assert.Equal(t, [2]int{59, 0}, [2]int{d.Tenants[0].WaitingForMemory, d.Tenants[1].WaitingForMemory})
 	out := d.Waiters
 	assert.Equal(t, [...]int{60, 50, 60, 10}, [...]int{out.RequestCount, len(out.Requests), out.HolderCount, len(out.Holders)})

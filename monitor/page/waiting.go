@@ -56,11 +56,11 @@ func (d *Device) readWaiters(dev *vram.Device) {
 	if err != nil {
 		return
 	}
-	d.wait(&w)
+	d.listWaiters(&w)
 }
 
-// wait lists requests that wait, and counts those of each tenant for memory.
-func (d *Device) wait(w *vram.Waiters) {
+// listWaiters lists the requests that wait, and counts how many of each tenant wait for memory.
+func (d *Device) listWaiters(w *vram.Waiters) {
 	d.Waiters = waitersOf(w)
 	for i := range d.Tenants {
 		t := &d.Tenants[i]

@@ -186,8 +186,8 @@ func (f *finder) windowIn(region Run, count uint32) (best Window) {
 // nothing, and the rest of a client's last page joins the next mapping only if the two touch.
 const zoneShare = 1024
 
-// mostZonePages bounds a zone. The table has an entry for each page of a zone, so that small pages, such as those of package vramtest, would make a
-// table of hundreds of MiB of a few streams.
+// mostZonePages bounds a zone. The table has an entry for each page of a zone, and without the bound small pages, as
+// package vramtest has, make a table of hundreds of MiB for a few streams.
 const mostZonePages = 4096
 
 // zonePages returns the length of a zone; zero in short arenas.
