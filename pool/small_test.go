@@ -78,22 +78,24 @@ func TestARefundThatMattersToNobodySendsNothing(t *testing.T) {
 		"closed, and the last":        {closed: true, told: true},
 		"closed, some is left, waits": {queued: 1, left: 1, closed: true, told: true},
 	} {
-		h := build(t, roomy(8))
-		owner := NewTenant("owner", 7, Quota{})
-		h.pool.AddTenants(owner)
-		const refunds = 20
-		owner.charged.Store(refunds + c.left)
-		owner.closed.Store(c.closed)
-		owner.queued.Add(c.queued)
-		leave := h.occupy() // messages stay in the queue
-		allocs := testing.AllocsPerRun(refunds-1, func() {
-			owner.charged.Store(1 + c.left)
-			(*TenantControl)(owner).Refund(1)
+		t.Run(name, func(t *testing.T) { // the pool of the case before is closed, and allocates nothing
+			h := build(t, roomy(8))
+			owner := NewTenant("owner", 7, Quota{})
+			h.pool.AddTenants(owner)
+			const refunds = 20
+			owner.charged.Store(refunds + c.left)
+			owner.closed.Store(c.closed)
+			owner.queued.Add(c.queued)
+			leave := h.occupy() // messages stay in the queue
+			allocs := testing.AllocsPerRun(refunds-1, func() {
+				owner.charged.Store(1 + c.left)
+				(*TenantControl)(owner).Refund(1)
+			})
+			leave()
+			assert.Equal(t, c.told, allocs > 0)
+			owner.queued.Add(-c.queued)
+			owner.charged.Store(0)
 		})
-		leave()
-		assert.Equal(t, c.told, allocs > 0, name)
-		owner.queued.Add(-c.queued)
-		owner.charged.Store(0)
 	}
 }
 
