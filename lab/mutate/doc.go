@@ -31,6 +31,13 @@
 // and how long it takes. A test that fails here is left out. Then for each mutant the tests that reach it run, its own package
 // first and fast ones before slow ones, until one fails. users.go names the other packages whose tests run for a package.
 //
+// # Yields
+//
+// Operations of two goroutines that have no lock mostly run one after the other, also in tests with many goroutines, and the mutants
+// that break such an operation survive. Yields writes the source with runtime.Gosched before and after uses of atomic variables, at
+// random: between a load and the write that depends on it another goroutine runs a whole operation, now and then. make race and
+// make stress run such source; table does with -yields.
+//
 // # Results
 //
 // A Cache keeps results by the function's source. A kill stays valid as long as the function is the same and the test that

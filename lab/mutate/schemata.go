@@ -19,6 +19,9 @@ import (
 // number stands for a mutant's number in the texts of wraps. No source has this byte.
 const number = "\x01"
 
+// overlayFile is the name of the file with the switches, in each changed package.
+const overlayFile = "mutants_overlay.go"
+
 // Schemata is the source of packages with mutants, each under a switch. The number of a mutant is its index, from 1.
 type Schemata struct {
 	Mutants []*Mutant
@@ -57,7 +60,7 @@ func (s *Schemata) write(p *Program, of *pkg, byFile map[*source][]*Mutant, numb
 			texts[f.path], ranges[f.path] = f.rewrite(byFile[f], numbers)
 		}
 		folder := filepath.Dir(of.files[0].path)
-		texts[filepath.Join(folder, "mutants_overlay.go")] = helper
+		texts[filepath.Join(folder, overlayFile)] = helper
 		wrong := p.compile(of, texts)
 		if len(wrong) == 0 {
 			maps.Copy(s.Texts, texts)

@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"go/ast"
 	"go/types"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -19,9 +21,9 @@ import (
 // command.
 func Overlay(folder string, texts map[string]string) (string, error) {
 	replace := map[string]string{}
-	for path, text := range texts {
+	for _, path := range slices.Sorted(maps.Keys(texts)) { // the same files each time
 		changed := filepath.Join(folder, strconv.Itoa(len(replace))+".go")
-		if err := os.WriteFile(changed, []byte(text), 0o600); err != nil {
+		if err := os.WriteFile(changed, []byte(texts[path]), 0o600); err != nil {
 			return "", err
 		}
 		replace[path] = changed

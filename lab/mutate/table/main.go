@@ -29,6 +29,7 @@ type flags struct {
 	effort    time.Duration
 	cache     string
 	own       bool
+	yields    bool
 	list      bool
 	quiet     bool
 }
@@ -54,6 +55,7 @@ func main() {
 	flag.DurationVar(&f.budget, "budget", 0, "begin no mutant after this time; 0 for no end")
 	flag.DurationVar(&f.effort, "effort", 0, "the time of tests that a mutant gets of each package but its own, fast tests first; 0 for all tests")
 	flag.BoolVar(&f.own, "own", false, "run only the tests of a mutant's own package: the rate is a lower bound")
+	flag.BoolVar(&f.yields, "yields", false, "yield before each use of an atomic variable; results of such runs need a cache of their own")
 	flag.StringVar(&f.cache, "cache", ".mutants/results.json", "the file of results; they are used as long as they are valid")
 	flag.BoolVar(&f.list, "list", false, "print the mutants, and try none")
 	flag.BoolVar(&f.quiet, "quiet", false, "print no progress")
@@ -131,6 +133,11 @@ func try(ctx context.Context, f flags, root string, p *mutate.Program, plan muta
 	schemata, err := p.Schemata(plan.Try)
 	if err != nil {
 		return nil, nil, err
+	}
+	if f.yields {
+		if schemata.Texts, err = p.Yields(schemata.Texts); err != nil {
+			return nil, nil, err
+		}
 	}
 	log := func(format string, args ...any) {
 		if !f.quiet {
