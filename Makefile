@@ -19,8 +19,18 @@ PACKAGES := $(MODULES:%=%/...)
 # Packages with long tests. The go command begins with those that are named first, so that no processor waits for one at the end.
 LONGEST  := ./compute/kernel/attention ./internal/acceptance ./compute/ops ./compute/kernel/matmul ./examples/gpt/model ./cudadrv/dynamic ./cuda/sleep ./compute/ptx/interp ./internal/stream/magazine \
 	./internal/pool/admission ./cuda ./compute/kernel/plan ./examples/digits
+# Packages whose dependencies are as large as all of vram: a server of etcd, arrow and gonum, the protocol of Chromium. The short form tests,
+# and compiles, those for which a file changed that matches their CONCERNS (make large); `make nightly` all.
+LARGE            := fleet/etcd bridge/gorgonia $(LAB)/browser
+CONCERNS         := go.work api/%
+fleet/etcd_CONCERNS       := fleet/%
+bridge/gorgonia_CONCERNS  := bridge/% compute/tensor/% cuda/%
+$(LAB)/browser_CONCERNS   := $(LAB)/browser/% monitor/page/%
+LARGE_CHANGED     = $(if $(CHANGED_SINCE),$(foreach large,$(LARGE),$(if $(filter $(CONCERNS) $($(large)_CONCERNS),$(CHANGED_FILES)),$(large))),$(LARGE))
+# The others, as patterns of the go command.
+USUAL            := $(filter-out $(LARGE:%=./%/...),$(PACKAGES))
 # The product, the command and the examples, without the laboratory.
-PRODUCT  := $(filter-out ./$(LAB)/%,$(PACKAGES))
+PRODUCT           = $(filter-out ./$(LAB)/%,$(if $(SHORT),$(USUAL),$(PACKAGES)))
 # Packages that run actors: nightly tests them with the tag vram_builtin, which links our own framework instead of protoactor. Those with
 # concurrent tests of the framework are short, and those of actors part of every check.
 CONCURRENT_ACTORS := ./actors ./pool ./streams
@@ -32,7 +42,7 @@ SHORT ?= -short
 # Some packages wait for processes and timers, so there is one more at a time than there are processors.
 TESTFLAGS = $(SHORT) -vet=off -ldflags='-s -w' -timeout $(TIMEOUT) -p $$(($$(getconf _NPROCESSORS_ONLN) + 1))
 # Short tests have small heaps, which the collector would go through every few milliseconds: a fifth of their processor time.
-test test-lab test-builtin-short race: export GOGC = $(if $(SHORT),400,100)
+test test-lab large test-builtin-short race: export GOGC = $(if $(SHORT),400,100)
 # The race detector holds up the end of each process for a second, so that goroutines which still run may race. Tests wait for theirs, and some
 # run many processes: the short form holds them up for a moment.
 CALLERS_GORACE := $(GORACE)
@@ -43,7 +53,7 @@ TIMEOUT ?= 45m
 # Checks compile without DWARF, which nobody reads there: three quarters of the compiler's time. All go commands of a check have the same
 # flags, also those that tests run, and so share the build cache. A release is built with the flags of its caller.
 CALLERS_GOFLAGS := $(GOFLAGS)
-test test-lab test-builtin test-builtin-short race stress vet arch lint deadcode sim models planted planted-changed mutate programs exhaustive fuzz check nightly: \
+test test-lab large test-builtin test-builtin-short yields race stress vet arch lint deadcode sim models planted planted-changed mutate programs exhaustive fuzz check nightly: \
 	export GOFLAGS := $(strip $(GOFLAGS) -gcflags=all=-dwarf=false)
 release release-check: export GOFLAGS := $(CALLERS_GOFLAGS)
 
@@ -107,7 +117,7 @@ DEADCODE := $(TOOLS)/deadcode-$(DEADCODE_VERSION)
 # The steps of `make check` share the build cache and the processors: one after the other, cheap ones first.
 .NOTPARALLEL:
 
-.PHONY: help demo fleet page download chromium browser test test-lab test-builtin test-builtin-short race sim planted planted-changed mutate programs stress bench frontier soak soak-service \
+.PHONY: help demo fleet page download chromium browser test test-lab large test-builtin test-builtin-short yields race sim planted planted-changed mutate programs stress bench frontier soak soak-service \
 	bench-gpu bench-gpu-carry test-gpu test-gpu-carry build-gorgonia test-gorgonia gorgonia-carry exhaustive fuzz models kernels lint check nightly \
 	build clean vet arch tidy deadcode deps vuln release release-check platforms
 
@@ -132,7 +142,8 @@ page: ## serve the live page over a demonstration, on a GPU or the simulated dev
 	@bin/vram serve $(ARGS)
 
 # The go command downloads what it would build.
-download: chromium ## download what make check builds and runs, and make test does not need
+download: ## download what make check builds and runs, and make test does not need
+	@$(if $(filter $(LAB)/browser,$(LARGE_CHANGED)),$(LAB)/browser/install.sh)
 	@$(GO) install -n $(GOLANGCI_SOURCE)@$(GOLANGCI_VERSION) >/dev/null 2>&1
 	@$(GO) install -n $(GOFUMPT_SOURCE)@$(GOFUMPT_VERSION) >/dev/null 2>&1
 
@@ -146,11 +157,19 @@ test: ## run the tests of the product, the command and the examples in their sho
 	$(GO) test $(TESTFLAGS) $(LONGEST) $(PRODUCT)
 
 # The tools of the laboratory that check uses, and a short soak. The others measure vram, GPUs and PyTorch, in tests against stand-ins: `make nightly` tests them.
-CHECKING := $(LAB)/browser $(LAB)/mutate $(LAB)/planted $(LAB)/simulation $(LAB)/soak
+CHECKING := $(LAB)/mutate $(LAB)/planted $(LAB)/simulation $(LAB)/soak
 
 # The long form has the checks of turns that builds for the race detector have, and compiles everything again for them.
 test-lab: ## run the tests of the laboratory that make race leaves out; in the short form only of the tools that make check uses
 	$(GO) test $(if $(SHORT),,-tags invariants) $(TESTFLAGS) $(filter $(if $(SHORT),$(CHECKING:%=$(MODULE)/%),$(MODULE)/$(LAB)/%),$(UNRACED))
+
+# Check runs the tests of the page in a browser: one that is missing is a failure there.
+large: export VRAM_BROWSER := required
+large: ## test the packages with large dependencies for which something changed since CHANGED_SINCE (all of them: CHANGED_SINCE=)
+	@$(if $(filter $(LAB)/browser,$(LARGE_CHANGED)),$(LAB)/browser/install.sh)
+	@large='$(LARGE_CHANGED:%=./%)'; \
+	[ -n "$$large" ] || { echo "large: nothing changed for $(LARGE) since $(CHANGED_SINCE)"; exit 0; }; \
+	$(GO) test $(TESTFLAGS) $$large
 
 test-builtin-short:
 	CGO_ENABLED=1 $(GO) test -race -tags vram_builtin $(TESTFLAGS) $(if $(SHORT),./actors,$(CONCURRENT_ACTORS))
@@ -175,9 +194,7 @@ SLOW_TESTS := TestRecordedProgramsPlay TestFiguresOfRandomPrograms TestTheListOf
 	TestEachCallOfAMeasurementFails TestProgramsDoWhatTheirWorkDoes TestProgramsOfReadersAndWritersAreInOrder \
 	TestTheWantedSizeOfAnArgument TestConformanceOfLesser TestConformanceOfALesser TestManyRecordedBuffersShareFences TestSamplesEstimate TestSlackEnds \
 	TestUsesFollowTheirBooks
-# Packages whose dependencies are as large as all of vram: a server of etcd, arrow and gonum, the protocol of Chromium. check compiles them
-# once, without the detector's code; `make nightly` runs them under it, too.
-LARGE            := fleet/etcd bridge/gorgonia $(LAB)/browser
+# Check runs LARGE without the detector's code.
 WITHOUT_RACE     = $(FOREIGN) $(if $(SHORT),$(SLOW_UNDER_RACE) $(LARGE))
 # Packages with long tests under the race detector, besides LONGEST.
 LONGEST_RACED   := ./streams ./compute/kernel ./fleet
@@ -190,12 +207,19 @@ UNRACED          = $(filter-out $(RACED),$(shell $(GO) list $(PACKAGES)))
 COMPUTING := compute/ptx compute/ptx/interp compute/kernel/plan compute/tensor/internal/reference
 RACEFLAGS = -race $(if $(SHORT),$(COMPUTING:%=-gcflags='$(MODULE)/%=-race=false -dwarf=false'))
 
-race: ## run the tests of the product's packages that have goroutines under the race detector, in their short form
+# The source with yields before and after uses of atomic variables: goroutines then meet in the middle of each other's operations, which they
+# rarely do on two processors.
+YIELDS := $(CURDIR)/bin/yields
+yields:
+	@$(GO) run ./$(LAB)/mutate/yields -into $(YIELDS) ./... ./fleet/... >/dev/null
+race stress: TESTFLAGS += -overlay $(YIELDS)/overlay.json
+
+race: yields ## run the tests of the product's packages that have goroutines under the race detector, with yields, in their short form
 	CGO_ENABLED=1 $(GO) test $(RACEFLAGS) $(TESTFLAGS) $(if $(SHORT),-skip '$(shell echo '$(SLOW_TESTS)' | tr ' ' '|')') $(RACED)
 	$(if $(SHORT),CGO_ENABLED=1 $(GO) test $(RACEFLAGS) $(TESTFLAGS) -run Goroutines $(WITH_GOROUTINES))
 
 # Twice as many packages at a time as there are processors, each stopped at random, so that goroutines stop in unusual places.
-stress: ## repeat the tests with goroutines STRESS_COUNT times with one, two and four threads, under load and stopped at random (STRESS=packages)
+stress: yields ## repeat the tests with goroutines STRESS_COUNT times with one, two and four threads, with yields, under load and stopped at random (STRESS=packages)
 	$(GO) test $(TESTFLAGS) -exec '$(CURDIR)/$(LAB)/stress/halting.sh' -count=$(STRESS_COUNT) -cpu 1,2,4 -p $$((2 * $$(getconf _NPROCESSORS_ONLN))) $(STRESS)
 
 exhaustive: ## walk every state of the models of magazines, and a million of each small fleet; make test walks a part
@@ -333,9 +357,7 @@ lint: $(GOFUMPT) ## run golangci-lint, with go vet's analyzers, on packages that
 # What a change must pass, besides `make test`: nothing that `make test` has run. With all compiling it took 6 to 9 minutes on two cores.
 check: SEED = $(COMMIT_SEED)
 check: SEEDS := 100
-# The tests of the page in a browser are a part of test-lab: a missing browser is a failure there.
-check: export VRAM_BROWSER := required
-check: build arch tidy lint chromium race test-lab test-builtin-short sim models planted-changed ## everything a change must pass besides make test: build, layers, module files, lint, race, the laboratory with the page in a browser, the built-in framework, a short simulation, models of the cores and planted bugs by the commit
+check: build arch tidy lint race test-lab large test-builtin-short sim models planted-changed ## everything a change must pass besides make test: build, layers, module files, lint, race, the laboratory, packages with large dependencies such as a browser, the built-in framework, a short simulation, models of the cores and planted bugs by the commit
 	@echo "check: passed"
 
 # The long forms, from seeds of the day. It takes hours, and finds what a search finds.
@@ -349,8 +371,8 @@ nightly: vet lint deadcode test race test-lab test-builtin test-gorgonia exhaust
 	@echo "nightly: passed"
 
 # go list -export compiles as go build does, and links no program but the command: tests link most others, and platforms all.
-build: ## compile every package and put the command at bin/vram
-	$(GO) list -export $(PACKAGES) >/dev/null
+build: ## compile every package, in checks without those that make large leaves out, and put the command at bin/vram
+	$(GO) list -export $(if $(SHORT),$(USUAL),$(PACKAGES)) >/dev/null
 	$(GO) build -o bin/vram ./cmd/vram
 
 clean: ## remove what the targets built; tools in .bin stay
@@ -367,9 +389,9 @@ vet:
 arch:
 	$(GO) test $(TESTFLAGS) ./internal/archtest
 
-# A module is tidied by itself, as go.work did not exist.
+# A module is tidied by itself, as go.work did not exist; in the short form not those that large leaves out.
 tidy:
-	@for module in $(MODULES); do \
+	@for module in $(if $(SHORT),$(filter-out $(filter-out $(LARGE_CHANGED:%=./%),$(LARGE:%=./%)),$(MODULES)),$(MODULES)); do \
 		echo "tidy: $$module"; \
 		(cd $$module && $(GO) mod tidy -diff); \
 	done
