@@ -35,12 +35,16 @@ func (c *counter) clock() int64 {
 	return int64(time.Since(c.epoch))
 }
 
-// Before notes the begin of the call. Time of others before the first of several overlapping calls is not counted: the clock is
-// read before the call counts as in progress, so that the time of a later call is not skipped.
+// Before notes the begin of the call. Time of others before the first of several overlapping calls is not counted: it is attributed before the
+// call counts as in progress, or a call that overlaps could end first, and count it. The clock is read before the look at others, so that no
+// part of a later call is skipped.
 func (c *counter) Before(call.Call) (began int64, err error) {
 	began = c.clock()
-	if c.modelled != nil && c.underWay.Add(1) == 1 {
-		c.attribute(began)
+	if c.modelled != nil {
+		if c.underWay.Load() == 0 {
+			c.attribute(began)
+		}
+		c.underWay.Add(1)
 	}
 	return began, nil
 }
