@@ -30,7 +30,10 @@ func TestSizesOfBlocks(t *testing.T) {
 		{one, true},
 		{interp.Dim3{X: 1024, Y: 1, Z: 1}, true},
 		{interp.Dim3{X: 1, Y: 1024, Z: 1}, true},
-		{interp.Dim3{X: 1, Y: 1, Z: 1024}, true},
+		{interp.Dim3{X: 1, Y: 1, Z: 64}, true},
+		{interp.Dim3{X: 16, Y: 1, Z: 64}, true},
+		{interp.Dim3{X: 1, Y: 1, Z: 65}, false},
+		{interp.Dim3{X: 1, Y: 1025, Z: 1}, false},
 		{interp.Dim3{X: 32, Y: 32, Z: 1}, true},
 		{interp.Dim3{X: 4, Y: 8, Z: 32}, true},
 		{interp.Dim3{X: 3, Y: 5, Z: 7}, true},
@@ -97,6 +100,26 @@ func TestMemoryOfBlocks(t *testing.T) {
 			require.NoError(t, k.Run(launch(1, 1, interp.Bytes{0x10000: out}, uint64(0x10000))))
 			assert.Equal(t, uint32(7), wordAt(out, 0))
 			require.ErrorIs(t, k.Run(launch(2, 1, interp.Bytes{0x10000: out}, uint64(0x10000))), interp.Uninitialised, "%s, %d bytes", space, bytes)
+		}
+	}
+}
+
+// Registers and predicates are each block's own, and a block finds them unwritten, whatever the block before it wrote.
+func TestRegistersOfBlocks(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ write, read string }{
+		"a register":  {"mov.u32 %r2, 7;", "st.global.u32 [%d1], %r2;"},
+		"a predicate": {"setp.eq.u32 %q, %r1, 0;", "@%q st.global.u32 [%d1], 1;"},
+		"a selection": {"setp.eq.u32 %q, %r1, 0;", "selp.u32 %r2, 1, 2, %q; st.global.u32 [%d1], %r2;"},
+	} {
+		k := compile(t, header+`.visible .entry k(.param .u64 x) {
+	.reg .b64 %d<3>; .reg .b32 %r<3>; .reg .pred %p, %q; ld.param.u64 %d1, [x]; mov.u32 %r1, %ctaid.x; setp.ne.u32 %p, %r1, 0;
+	@%p bra read;
+	`+c.write+`
+	read: `+c.read+` ret; }`)
+		for blocks, want := range map[uint32]error{1: nil, 2: interp.Uninitialised} {
+			err := k.Run(launch(blocks, 1, interp.Bytes{0x10000: make([]byte, 4)}, uint64(0x10000)))
+			require.ErrorIs(t, err, want, "%s of %d blocks", name, blocks)
 		}
 	}
 }
@@ -269,5 +292,48 @@ func TestResultsInRegisters(t *testing.T) {
 		}
 		require.NoError(t, err)
 		assert.Equal(t, uint32(7), wordAt(out, 0))
+	}
+}
+
+// A launch has up to as many blocks and bytes of shared memory as CUDA allows, with the static memory of the kernel, and no more.
+func TestLimitsOfLaunches(t *testing.T) {
+	t.Parallel()
+	const shared = 227 << 10
+	one := interp.Dim3{X: 1, Y: 1, Z: 1}
+	for _, static := range []int{0, 16, 1024} {
+		variable := ""
+		if static > 0 {
+			variable = fmt.Sprintf(".shared .align 16 .b8 own[%d]; st.shared.u8 [own], 1;", static)
+		}
+		k := compile(t, header+`.visible .entry k() .maxntid 64, 2 { `+variable+` ret; }`)
+		for _, c := range []struct {
+			grid, block interp.Dim3
+			bytes       int
+			right       bool
+		}{
+			{one, one, 0, true},
+			{one, one, shared - static, true},
+			{one, one, shared - static + 1, false},
+			{one, one, -1, false},
+			{interp.Dim3{X: 1<<31 - 1, Y: 1, Z: 1}, one, 0, true},
+			{interp.Dim3{X: 1 << 31, Y: 1, Z: 1}, one, 0, false},
+			{interp.Dim3{X: 1, Y: 1<<16 - 1, Z: 1}, one, 0, true},
+			{interp.Dim3{X: 1, Y: 1 << 16, Z: 1}, one, 0, false},
+			{interp.Dim3{X: 1, Y: 1, Z: 1<<16 - 1}, one, 0, true},
+			{interp.Dim3{X: 1, Y: 1, Z: 1 << 16}, one, 0, false},
+			{interp.Dim3{X: 0, Y: 1, Z: 1}, one, 0, false},
+			{interp.Dim3{X: 1, Y: 0, Z: 1}, one, 0, false},
+			{interp.Dim3{X: 1, Y: 1, Z: 0}, one, 0, false},
+			{one, interp.Dim3{X: 128, Y: 1, Z: 1}, 0, true},
+			{one, interp.Dim3{X: 129, Y: 1, Z: 1}, 0, false},
+			{one, interp.Dim3{X: 43, Y: 3, Z: 1}, 0, false},
+		} {
+			err := k.Run(interp.Launch{Grid: c.grid, Block: c.block, SharedBytes: c.bytes, Blocks: 1})
+			if c.right {
+				require.NoError(t, err, "%+v with %d bytes", c, static)
+			} else {
+				require.ErrorIs(t, err, interp.ErrLaunch, "%+v with %d bytes", c, static)
+			}
+		}
 	}
 }

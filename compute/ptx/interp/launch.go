@@ -72,6 +72,7 @@ type Declared struct {
 // The limits of CUDA.
 const (
 	maxBlockThreads = 1024
+	maxBlockDepth   = 64
 	maxGridWidth    = 1<<31 - 1
 	maxGridHeight   = 1<<16 - 1
 	maxSharedBytes  = 227 << 10

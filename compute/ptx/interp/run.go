@@ -38,12 +38,12 @@ func (k *Kernel) Run(l Launch) error {
 func (l *Launch) check(k *Kernel) error {
 	threads := uint64(l.Block.X) * uint64(l.Block.Y) * uint64(l.Block.Z)
 	switch {
-	case threads == 0 || l.Block.X > maxBlockThreads || l.Block.Y > maxBlockThreads || l.Block.Z > maxBlockThreads || threads > maxBlockThreads:
-		return fmt.Errorf("%w: block %v, want 1 to %d threads", ErrLaunch, l.Block, maxBlockThreads)
+	case threads == 0 || l.Block.X > maxBlockThreads || l.Block.Y > maxBlockThreads || l.Block.Z > maxBlockDepth || threads > maxBlockThreads:
+		return fmt.Errorf("%w: block %v, want 1 to %d threads, at most %d deep", ErrLaunch, l.Block, maxBlockThreads, maxBlockDepth)
 	case l.Grid.X < 1 || l.Grid.Y < 1 || l.Grid.Z < 1 || l.Grid.X > maxGridWidth || l.Grid.Y > maxGridHeight || l.Grid.Z > maxGridHeight:
 		return fmt.Errorf("%w: grid %v", ErrLaunch, l.Grid)
-	case l.SharedBytes < 0 || l.SharedBytes > maxSharedBytes:
-		return fmt.Errorf("%w: %d bytes of dynamic shared memory", ErrLaunch, l.SharedBytes)
+	case l.SharedBytes < 0 || l.SharedBytes > maxSharedBytes-k.staticSharedBytes:
+		return fmt.Errorf("%w: %d bytes of dynamic shared memory, and %s has %d of at most %d", ErrLaunch, l.SharedBytes, k.name, k.staticSharedBytes, maxSharedBytes)
 	case len(l.Params) != k.paramBytes:
 		return fmt.Errorf("%w: %d bytes of parameters, and %s has %d", ErrLaunch, len(l.Params), k.name, k.paramBytes)
 	case k.maxThreads > 0 && threads > uint64(k.maxThreads): //nolint:gosec // positive
