@@ -56,7 +56,8 @@
 // Races: two accesses of two threads to the same bytes, one of them a store and one of them plain, that nothing orders. Order
 // comes from barriers, bar.warp.sync, and fences with atomic variables. The order of execution does not count, so a missing
 // barrier is found at the first run. Two stores of the same value are no race. Between blocks only global memory is checked.
-// Of the accesses to one word that an atomic one may hide, one of each block and warp is kept, up to eight.
+// Of the accesses to one word that an atomic one may hide, one of each block and warp is kept, up to eight. Of loads that nothing orders
+// among each other two are kept: of different blocks or warps where there are such.
 //
 // Two idioms of correct programs are no race, though PTX's memory model has no order for them. A plain load that races
 // with atomics is a guess if the thread then confirms the value by atom.cas, as loops around it do. A barrier of the

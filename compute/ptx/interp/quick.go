@@ -184,6 +184,9 @@ func (t *transfer) quickGlobal(mem *memory, f *frame, m uint32) uint32 {
 		mine: newTouch(mem.order.clock, mem.at, false, mem.index*warpThreads), seen: &mem.order.settled,
 		since: r.turns.starts[len(r.turns.starts)-1], write: t.write,
 	}
+	if !r.launch.Cooperative {
+		q.others = q.since
+	}
 	if m == full && t.isWord(shift) && t.quickRow(g, f, &q) {
 		return 0
 	}
@@ -261,6 +264,7 @@ type queue struct {
 	mine      touch   // of thread 0
 	seen      *clocks // every thread of the warp sees the accesses of each warp up to here
 	since     uint32  // accesses up to here are of other blocks
+	others    uint32  // likewise, for sure
 	forgotten uint32  // accesses up to here do not count
 	write     bool
 	known     touch // a touch that is ordered, without its lane
@@ -286,11 +290,26 @@ func (q *queue) load(c *cell, n touch) bool {
 	if s := c.store; s != 0 && s>>laneBits != q.known && !q.follows(s, mine) {
 		return false
 	}
-	if l := c.load; l != 0 && (l^mine)&(1<<threadBits-1) != 0 {
-		c.other = l
+	if l, o := c.load, c.other; l != 0 {
+		switch {
+		case (l^mine)&(1<<threadBits-1) == 0 && l.clock() > q.since: // its own
+		case o == 0 || o>>laneBits == l>>laneBits, !q.follows(l, mine) && (q.follows(o, mine) || q.distance(l) >= q.distance(o)):
+			c.other = l // as detector.keep has it
+		}
 	}
 	c.load = mine
 	return true
+}
+
+// distance is detector.distance, but for a cooperative launch, where other blocks are not known.
+func (q *queue) distance(t touch) int {
+	switch {
+	case t.clock() <= q.others:
+		return 2 //nolint:mnd // the farthest
+	case (t^q.mine)&(1<<threadBits-1)>>laneBits != 0:
+		return 1
+	}
+	return 0
 }
 
 // store is pass for a store and a cell.

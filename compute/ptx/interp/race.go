@@ -55,9 +55,36 @@ func (d *detector) check(a *access, cells []cell, kind Kind, now []byte) bool {
 			c.note(d.crowded(c, t, a, thread, since), true)
 			continue
 		}
-		c.note(t, a.write)
+		if a.write {
+			c.note(t, true)
+			continue
+		}
+		d.keep(c, t, thread, since)
 	}
 	return true
+}
+
+// keep notes a load in a cell, which has room for two. The new one stands for those that it is ordered after; of two others the one that is
+// less likely ordered before a later store stays: of another block, or of another warp.
+func (d *detector) keep(c *cell, t touch, thread int, since uint32) {
+	standsFor := func(l touch) bool {
+		return l.clock() <= since || (l.strong() || !t.strong()) && d.order.sees(l, thread)
+	}
+	if l := c.load; !standsFor(l) && (standsFor(c.other) || d.distance(l) >= d.distance(c.other)) {
+		c.other = l
+	}
+	c.load = t
+}
+
+// distance is 0 of an access of the warp, 1 of another warp of the block, and 2 of another block.
+func (d *detector) distance(t touch) int {
+	switch {
+	case !d.block.owns(t.clock()):
+		return 2 //nolint:mnd // the farthest
+	case t.thread()/warpThreads != d.index:
+		return 1
+	}
+	return 0
 }
 
 // repeats reports whether the detector has seen an access: the thread made it before at the same time, and the last write of the cells is a

@@ -245,3 +245,53 @@ func TestNonCoherentLoads(t *testing.T) {
 		}
 	}
 }
+
+// A store races with the loads of a word that nothing orders before it, however many other loads came between: of the same thread of another
+// block, of another warp, of threads that a barrier orders.
+func TestAStoreRacesWithEachOfManyLoads(t *testing.T) {
+	t.Parallel()
+	loaders := map[string]struct {
+		text string
+		of   func(thread, block int) bool
+	}{
+		"all":                    {"setp.ge.u32 %p1, %r1, 0;", func(int, int) bool { return true }},
+		"the first of each warp": {"and.b32 %r5, %r1, 31; setp.eq.u32 %p1, %r5, 0;", func(thread, _ int) bool { return thread%32 == 0 }},
+		"thread 1":               {"setp.eq.u32 %p1, %r1, 1;", func(thread, _ int) bool { return thread == 1 }},
+		"the first block":        {"setp.eq.u32 %p1, %r4, 0;", func(_, block int) bool { return block == 0 }},
+		"the last warps":         {"setp.ge.u32 %p1, %r1, 32;", func(thread, _ int) bool { return thread >= 32 }},
+	}
+	found := map[bool]int{}
+	for name, load := range loaders {
+		for _, threads := range []int{2, 64, 96} {
+			for _, blocks := range []int{1, 3} {
+				for _, barrier := range []string{"", "bar.warp.sync %r7;", "bar.sync 0;"} {
+					for _, before := range []string{"", "bar.sync 0;"} {
+						for _, space := range []string{"global", "shared"} {
+							for _, storer := range []int{0, 1, threads - 1} {
+								k := compile(t, prelude+fmt.Sprintf(`mov.u32 %%r4, %%ctaid.x; activemask.b32 %%r7; mov.u32 %%r3, tile; mov.u32 %%r6, 9;
+									setp.eq.u32 %%p2, %%r1, %[1]d; @%%p2 st.shared.u32 [%%r3], 5; bar.sync 0;
+									%[2]s %[3]s
+									@%%p1 ld.%[4]s.u32 %%r5, [%[5]s]; %[6]s
+									setp.eq.and.u32 %%p2, %%r4, %[7]d, %%p2;
+									@%%p2 st.%[4]s.u32 [%[5]s], %%r6; ret; }`, storer, load.text, before, space, map[string]string{"global": "%d1", "shared": "%r3"}[space], barrier, blocks-1))
+								want := false
+								for block := range blocks {
+									for thread := range threads {
+										ordered := block == blocks-1 && (thread == storer || barrier == "bar.sync 0;" || barrier != "" && thread/32 == storer/32)
+										ordered = ordered || space == "shared" && block < blocks-1 // it is memory of its own
+										want = want || load.of(thread, block) && !ordered
+									}
+								}
+								err := k.Run(launch(uint32(blocks), uint32(threads), interp.Bytes{0x10000: make([]byte, 64)}, uint64(0x10000))) //nolint:gosec // few
+								require.Equal(t, want, err != nil, "%s of %d threads in %d blocks load from .%s; %q; thread %d stores: %v", name, threads, blocks, space, barrier, storer, err)
+								found[want]++
+							}
+						}
+					}
+				}
+			}
+		}
+	}
+	require.Greater(t, found[true], 300)
+	require.Greater(t, found[false], 300)
+}

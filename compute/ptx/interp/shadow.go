@@ -30,7 +30,7 @@ func (t touch) thread() int   { return int(t & (1<<threadBits - 1)) }
 func (t touch) strong() bool  { return t&strongBit != 0 }
 func (t touch) crowded() bool { return t&crowdBit != 0 }
 
-// cell keeps the accesses to a few bytes: the last store, the last load, and the last load of another thread.
+// cell keeps the accesses to a few bytes: the last store, the last load, and a load of another thread: see detector.keep.
 type cell struct{ store, load, other touch }
 
 // note keeps an access in a cell.
