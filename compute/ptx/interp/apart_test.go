@@ -112,6 +112,32 @@ func TestGoroutinesOfBlocksThatMeet(t *testing.T) {
 	}
 }
 
+// A launch that runs again, because its blocks meet, begins with the memory as it was: rows that each block increments, page after page, are
+// incremented once.
+func TestGoroutinesThatMeetBeginAgain(t *testing.T) {
+	t.Parallel()
+	const blocks, pages = 4, 3
+	for width, each := range map[string]int{"8": 1, "32": 4, "64": 8} {
+		k := compile(t, prelude+fmt.Sprintf(`mov.u32 %%r4, %%ctaid.x; mov.u32 %%r5, 0; mad.lo.u32 %%r6, %%r4, %[2]d, %%r1; mul.lo.u32 %%r6, %%r6, %[3]d;
+			cvt.u64.u32 %%d3, %%r6; add.u64 %%d3, %%d3, %%d1;
+			again: ld.global.u%[1]s %%d4, [%%d3+4096]; add.u64 %%d4, %%d4, 1; st.global.u%[1]s [%%d3+4096], %%d4;
+			add.u64 %%d3, %%d3, 4096; add.u32 %%r5, %%r5, 1; setp.lt.u32 %%p1, %%r5, %[4]d;
+			@%%p1 bra again;
+			st.global.u32 [%%d1], 7; ret; }`, width, 64, each, pages))
+		memory, want := make([]byte, 4096*(pages+2)), make([]byte, 4096*(pages+2))
+		require.NoError(t, asOne(t, k, launch(blocks, 64, nil, uint64(0x10000)), interp.Bytes{0x10000: memory}, width))
+		after, err := onGoroutines(k, launch(blocks, 64, nil, uint64(0x10000)), interp.Bytes{0x10000: memory}, 2)
+		require.NoError(t, err)
+		want[0] = 7
+		for page := range pages {
+			for n := range blocks * 64 {
+				want[4096*(page+1)+each*n]++
+			}
+		}
+		require.Equal(t, want, after[0x10000], "%s bits", width)
+	}
+}
+
 // Random programs of blocks have the same fault and the same results on any number of goroutines.
 func TestGoroutinesOfRandomBlocks(t *testing.T) {
 	t.Parallel()
