@@ -3,6 +3,8 @@ package interp_test
 import (
 	"encoding/binary"
 	"fmt"
+	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -107,4 +109,120 @@ func TestAGroupWithoutItsThreadNeverMeets(t *testing.T) {
 		ret;`)
 	require.NotNil(t, f)
 	assert.Equal(t, interp.BarrierDeadlock, f.Kind, f.Error())
+}
+
+// A reduction at a barrier has the count, the conjunction or the disjunction of the threads that take part, with the sign of the predicate,
+// and each use of the barrier counts from zero.
+func TestReductionsAtBarriers(t *testing.T) {
+	t.Parallel()
+	rnd := rand.New(rand.NewPCG(19, 20))
+	for _, row := range table(t) {
+		if !strings.HasPrefix(row.name, "bar.red") && !strings.HasPrefix(row.name, "barrier.red") {
+			continue
+		}
+		for _, name := range row.names(rnd, 100) {
+			counted := strings.Count(row.operands, "u32") == 2
+			for _, not := range []string{"", "!"} {
+				parted := strings.HasPrefix(name, "barrier") && !strings.Contains(name, ".aligned") // half the threads of each warp at another instruction
+				checkReduction(t, rnd, name, not, counted, parted)
+			}
+		}
+	}
+}
+
+// checkReduction uses a barrier four times, on predicates by chance, of all threads, none and some.
+func checkReduction(t *testing.T, rnd *rand.Rand, name, not string, counted, parted bool) {
+	t.Helper()
+	const threads, rounds = 96, 4
+	members := threads
+	operands := "%[1]s, 3, %[2]s%%p1"
+	if counted {
+		members = 64
+		operands = "%[1]s, 3, 64, %[2]s%%p1"
+	}
+	result, write := "%p2", "selp.u32 %r6, 1, 0, %p2;"
+	if strings.Contains(name, ".popc") {
+		result, write = "%r6", ""
+	}
+	line := name + " " + fmt.Sprintf(operands, result, not) + ";"
+	if parted {
+		line = fmt.Sprintf("and.b32 %%r7, %%r1, 1; setp.eq.u32 %%p3, %%r7, 0;\n@%%p3 bra even;\n%[1]s bra.uni done;\neven: %[1]s\ndone:", line)
+	}
+	k := compile(t, prelude+fmt.Sprintf(`setp.ge.u32 %%p1, %%r1, %d; @%%p1 bra end;
+		mov.u32 %%r5, 0; mov.u32 %%r6, 77; mul.wide.u32 %%d2, %%r1, %d; add.u64 %%d2, %%d2, %%d1;
+		again: ld.global.u32 %%r4, [%%d2]; setp.ne.u32 %%p1, %%r4, 0;
+		%s
+		%s st.global.u32 [%%d2], %%r6; add.u64 %%d2, %%d2, 4;
+		add.u32 %%r5, %%r5, 1; setp.lt.u32 %%p1, %%r5, %d;
+		@%%p1 bra again;
+		end: ret; }`, members, 4*rounds, line, write, rounds))
+	memory := make([]byte, 4*rounds*threads)
+	var counts [rounds]uint32
+	for round := range rounds {
+		chosen := rnd.IntN(members)
+		for thread := range members {
+			holds := [...]bool{true, false, thread == chosen, rnd.IntN(2) == 0}[round]
+			binary.LittleEndian.PutUint32(memory[4*(thread*rounds+round):], uint32(btoi(holds)))
+			counts[round] += uint32(btoi(holds != (not == "!")))
+		}
+	}
+	require.NoError(t, k.Run(launch(1, threads, interp.Bytes{0x10000: memory}, uint64(0x10000))), name)
+	for thread := range members {
+		for round, count := range counts {
+			want := count
+			switch {
+			case strings.Contains(name, ".and"):
+				want = uint32(btoi(count == uint32(members)))
+			case strings.Contains(name, ".or"):
+				want = uint32(btoi(count > 0))
+			}
+			require.Equal(t, want, wordAt(memory, thread*rounds+round), "%s%s, round %d, thread %d", not, name, round, thread)
+		}
+	}
+}
+
+// Threads that match have the masks of equal values, of all and of any, whichever bit differs and whichever threads take part.
+func TestMatchesOfRandomValues(t *testing.T) {
+	t.Parallel()
+	rnd := rand.New(rand.NewPCG(21, 22))
+	for _, width := range []int{32, 64} {
+		k := compile(t, prelude+fmt.Sprintf(`mul.wide.u32 %%d3, %%r1, 16; add.u64 %%d1, %%d1, %%d3; ld.global.u64 %%d4, [%%d1]; ld.global.u32 %%r4, [%%d1+8];
+			shr.u32 %%r5, %%r4, %%r1; and.b32 %%r5, %%r5, 1; setp.eq.u32 %%p1, %%r5, 0; @%%p1 ret;
+			%s
+			match.any.sync.b%[2]d %%r7, %%%[3]s, %%r4; match.all.sync.b%[2]d %%r8|%%p2, %%%[3]s, %%r4; selp.u32 %%r9, 1, 0, %%p2;
+			st.global.u32 [%%d1], %%r7; st.global.u32 [%%d1+4], %%r8; st.global.u32 [%%d1+8], %%r9; ret; }`,
+			"cvt.u32.u64 %r6, %d4;", width, map[int]string{32: "r6", 64: "d4"}[width]))
+		for range 100 {
+			members := rnd.Uint32() | 1<<rnd.IntN(32)
+			base, other := rnd.Uint64(), uint64(1)<<rnd.IntN(width)
+			var values [32]uint64
+			memory := make([]byte, 16*32)
+			rare := rnd.IntN(40)
+			for n := range values {
+				if values[n] = base; n == rare || rare > 35 && rnd.IntN(2) == 0 {
+					values[n] ^= other
+				}
+				binary.LittleEndian.PutUint64(memory[16*n:], values[n])
+				binary.LittleEndian.PutUint32(memory[16*n+8:], members)
+			}
+			require.NoError(t, k.Run(launch(1, 32, interp.Bytes{0x10000: memory}, uint64(0x10000))))
+			for n := range values {
+				if members>>n&1 == 0 {
+					continue
+				}
+				var equal uint32
+				for m := range values {
+					if members>>m&1 != 0 && values[m] == values[n] {
+						equal |= 1 << m
+					}
+				}
+				all := uint32(0)
+				if equal == members {
+					all = members
+				}
+				want := [3]uint32{equal, all, uint32(btoi(all != 0))}
+				require.Equal(t, want, [3]uint32{wordAt(memory, 4*n), wordAt(memory, 4*n+1), wordAt(memory, 4*n+2)}, "thread %d of %#x, %d bits, values %#x", n, members, width, values)
+			}
+		}
+	}
 }

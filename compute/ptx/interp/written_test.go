@@ -2,13 +2,16 @@ package interp_test
 
 import (
 	"encoding/binary"
+	"fmt"
 	"math/big"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/go-vram/vram/compute/ptx"
 	"github.com/go-vram/vram/compute/ptx/interp"
 )
 
@@ -194,4 +197,50 @@ func TestPlacesInTheGrid(t *testing.T) {
 	out := make([]byte, 4*len(want))
 	require.NoError(t, k.Run(interp.Launch{Grid: grid, Block: block, Params: params(uint64(0x10000)), Memory: interp.Bytes{0x10000: out}}))
 	assert.Equal(t, words(want...), out)
+}
+
+// Each special register that is no clock has its value in every thread of every block, in whatever block the frame was made.
+func TestSpecialRegistersOfEveryThread(t *testing.T) {
+	t.Parallel()
+	grid, block := interp.Dim3{X: 3, Y: 2, Z: 2}, interp.Dim3{X: 5, Y: 4, Z: 3}
+	const threads, blocks, static, dynamic = 60, 12, 64, 48
+	values := map[string]func(thread, block uint32) uint32{
+		"%tid.x": func(n, _ uint32) uint32 { return n % 5 }, "%tid.y": func(n, _ uint32) uint32 { return n / 5 % 4 }, "%tid.z": func(n, _ uint32) uint32 { return n / 20 },
+		"%ctaid.x": func(_, n uint32) uint32 { return n % 3 }, "%ctaid.y": func(_, n uint32) uint32 { return n / 3 % 2 }, "%ctaid.z": func(_, n uint32) uint32 { return n / 6 },
+		"%laneid": func(n, _ uint32) uint32 { return n % 32 }, "%warpid": func(n, _ uint32) uint32 { return n / 32 }, "%smid": func(_, n uint32) uint32 { return n },
+		"%lanemask_eq": func(n, _ uint32) uint32 { return 1 << (n % 32) }, "%lanemask_lt": func(n, _ uint32) uint32 { return 1<<(n%32) - 1 },
+		"%lanemask_le": func(n, _ uint32) uint32 { return 1<<(n%32) | (1<<(n%32) - 1) }, "%lanemask_gt": func(n, _ uint32) uint32 { return ^(1<<(n%32) | (1<<(n%32) - 1)) },
+		"%lanemask_ge": func(n, _ uint32) uint32 { return ^(1<<(n%32) - 1) },
+	}
+	for name, value := range map[string]uint32{
+		"%ntid.x": 5, "%ntid.y": 4, "%ntid.z": 3, "%nctaid.x": 3, "%nctaid.y": 2, "%nctaid.z": 2, "%nwarpid": 2, "%nsmid": 132, "%gridid": 0,
+		"%dynamic_smem_size": dynamic, "%total_smem_size": static + dynamic, "WARP_SZ": 32,
+	} {
+		values[name] = func(uint32, uint32) uint32 { return value }
+	}
+	for register := ptx.TidX; register.String() != ""; register++ {
+		name := register.String()
+		value := values[name]
+		switch {
+		case strings.HasPrefix(name, "%envreg"):
+			value = func(uint32, uint32) uint32 { return 0 }
+		case strings.HasPrefix(name, "%clock"), strings.HasPrefix(name, "%globaltimer"):
+			continue // TestClocks
+		}
+		require.NotNil(t, value, name)
+		k := compile(t, header+fmt.Sprintf(`.visible .entry k(.param .u64 out) {
+			.reg .b32 %%r<4>; .reg .b64 %%d<4>; .shared .align 16 .b8 own[%d]; st.shared.u8 [own], 0;
+			ld.param.u64 %%d1, [out]; mov.u32 %%r1, %%nctaid.x; mov.u32 %%r2, %%ctaid.z; mov.u32 %%r3, %%ctaid.y; mad.lo.u32 %%r2, %%r2, 2, %%r3;
+			mov.u32 %%r3, %%ctaid.x; mad.lo.u32 %%r2, %%r2, %%r1, %%r3; mov.u32 %%r3, %%tid.z; mad.lo.u32 %%r2, %%r2, 3, %%r3; mov.u32 %%r3, %%tid.y;
+			mad.lo.u32 %%r2, %%r2, 4, %%r3; mov.u32 %%r3, %%tid.x; mad.lo.u32 %%r2, %%r2, 5, %%r3; mul.wide.u32 %%d2, %%r2, 8; add.u64 %%d1, %%d1, %%d2;
+			mov.b%[2]d %%%[3]s3, %[4]s; cvt.u64.u%[2]d %%d3, %%%[3]s3; st.global.u64 [%%d1], %%d3; ret; }`,
+			static, register.Type().Bits(), map[int]string{32: "r", 64: "d"}[register.Type().Bits()], name))
+		out := make([]byte, 8*threads*blocks)
+		require.NoError(t, k.Run(interp.Launch{
+			Grid: grid, Block: block, SharedBytes: dynamic, Params: params(uint64(0x10000)), Memory: interp.Bytes{0x10000: out},
+		}), name)
+		for n := range uint32(threads * blocks) {
+			require.Equal(t, uint64(value(n%threads, n/threads)), binary.LittleEndian.Uint64(out[8*n:]), "%s of thread %d of block %d", name, n%threads, n/threads)
+		}
+	}
 }
