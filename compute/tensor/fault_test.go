@@ -1,6 +1,7 @@
 package tensor_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -76,6 +77,36 @@ func work(at tensor.Context, source []float64) error {
 	})
 }
 
+// fills fills elements of each size, next to each other and apart.
+func fills(s *tensor.Scope) error {
+	var err error
+	for _, fill := range []func(t *tensor.Tensor) error{
+		func(t *tensor.Tensor) error { return tensor.Fill(s, t, int8(5)) },
+		func(t *tensor.Tensor) error { return tensor.Fill(s, t, int16(5)) },
+		func(t *tensor.Tensor) error { return tensor.Fill(s, t, int32(5)) },
+		func(t *tensor.Tensor) error { return tensor.Fill(s, t, int64(5)) },
+	} {
+		for _, of := range []tensor.Type{tensor.Int8, tensor.Int16, tensor.Int32, tensor.Int64} {
+			t, newErr := tensor.New(s, of, 4, 6)
+			if newErr != nil {
+				return newErr
+			}
+			var refused *tensor.TypeError
+			if err = fill(t); errors.As(err, &refused) { // for another size
+				continue
+			}
+			apart, narrowErr := t.Narrow(1, 1, 3)
+			if err = errors.Join(err, narrowErr); err != nil {
+				return err
+			}
+			if err = fill(apart); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // Whichever driver call fails, the error is the driver's, nothing stays allocated, and the same work succeeds
 // afterwards.
 func TestDriverCallsThatFail(t *testing.T) {
@@ -115,21 +146,25 @@ func TestEachCopyThatFailsIsAnError(t *testing.T) {
 		return faults
 	}))
 	source := count[float64](64 * 256)
-	functions := map[string]int{}
-	faults.SetBefore(func(function string) {
-		if strings.HasPrefix(function, "cuMemcpy") || strings.HasPrefix(function, "cuMemset") {
-			functions[function]++
-		}
-	})
-	require.NoError(t, work(c, source))
-	faults.SetBefore(nil)
-	assert.GreaterOrEqual(t, len(functions), 4, "%v", functions)
-	for function, calls := range functions {
-		for call := range calls {
-			require.NoError(t, faults.Add(fault.Rule{Func: function, First: uint64(call + 1), Result: cudadrv.Unknown})) //nolint:gosec // not negative
-			require.ErrorIs(t, work(c, source), cudadrv.Unknown, "%s, call %d", function, call+1)
-			faults.Clear()
-			assert.Zero(t, r.liveBytes(), "%s, call %d", function, call+1)
+	for name, work := range map[string]func() error{
+		"work": func() error { return work(c, source) }, "fills": func() error { return tensor.Scoped(c, fills) },
+	} {
+		functions := map[string]int{}
+		faults.SetBefore(func(function string) {
+			if strings.HasPrefix(function, "cuMemcpy") || strings.HasPrefix(function, "cuMemset") {
+				functions[function]++
+			}
+		})
+		require.NoError(t, work(), name)
+		faults.SetBefore(nil)
+		assert.GreaterOrEqual(t, len(functions), 4, "%s: %v", name, functions)
+		for function, calls := range functions {
+			for call := range calls {
+				require.NoError(t, faults.Add(fault.Rule{Func: function, First: uint64(call + 1), Result: cudadrv.Unknown})) //nolint:gosec // not negative
+				require.ErrorIs(t, work(), cudadrv.Unknown, "%s: %s, call %d", name, function, call+1)
+				faults.Clear()
+				assert.Zero(t, r.liveBytes(), "%s: %s, call %d", name, function, call+1)
+			}
 		}
 	}
 }

@@ -78,3 +78,58 @@ func TestMistakesWithSlots(t *testing.T) {
 	_, err = slot.New(c, tensor.Float64, must(layout.Of(1<<61))(t))
 	require.ErrorIs(t, err, tensor.ErrTooLarge)
 }
+
+// A view has any layout whose elements are all in the memory, and no other: of tensors and of tensors of slots.
+func TestAViewStaysInTheMemory(t *testing.T) {
+	_, c := newRig(t)
+	for _, of := range []tensor.Type{tensor.Int8, tensor.Int16, tensor.Float32, tensor.Float64} {
+		for elements := range 5 {
+			var own, other tensor.Slot
+			whole := must(layout.Of(elements))(t)
+			x, y := must(tensor.New(c, of, elements))(t), must(own.New(c, of, whole))(t)
+			for length := range 6 {
+				for stride := 1; stride <= 3; stride++ {
+					for offset := range 6 {
+						l := must(layout.New([]int{length}, []int{stride}, offset))(t)
+						want := length == 0 || offset+(length-1)*stride < elements
+						for _, from := range []*tensor.Tensor{x, y} {
+							view, err := other.View(from, l)
+							if want {
+								require.NoError(t, err, "%v of %d elements", l, elements)
+								require.True(t, view.Has(of, &l))
+								continue
+							}
+							var refused *tensor.LayoutError
+							require.ErrorAs(t, err, &refused, "%v of %d elements", l, elements)
+						}
+					}
+				}
+			}
+			require.NoError(t, x.Free())
+			require.NoError(t, y.Free())
+		}
+	}
+}
+
+// Has is about both the type and the layout, and no tensor has any.
+func TestHasComparesTypeAndLayout(t *testing.T) {
+	_, c := newRig(t)
+	var none *tensor.Tensor
+	var zero tensor.Tensor
+	var all []*tensor.Tensor
+	for _, of := range []tensor.Type{tensor.Int32, tensor.Float32} {
+		x := must(tensor.New(c, of, 2, 3))(t)
+		all = append(all, x, must(x.Transpose(0, 1))(t), must(x.Narrow(1, 0, 2))(t), must(x.Narrow(1, 1, 2))(t))
+	}
+	for i, x := range all {
+		for j, y := range all {
+			l := y.Layout()
+			assert.Equal(t, i == j, x.Has(y.Type(), &l), "%d and %d", i, j)
+			assert.False(t, none.Has(y.Type(), &l) || zero.Has(y.Type(), &l))
+		}
+	}
+	var scalar layout.Layout
+	assert.False(t, none.Has(0, &scalar) || zero.Has(0, &scalar))
+	require.NoError(t, all[0].Free())
+	require.NoError(t, all[4].Free())
+}

@@ -544,3 +544,46 @@ func TestSingleElementsMeet(t *testing.T) {
 	assert.True(t, layout.Meet(at(4), at(4)))
 	assert.False(t, layout.Meet(at(4), at(5)))
 }
+
+// Squeeze removes the dimensions that are named, however they are named, and keeps the length and the stride of the others.
+func TestSqueezeRemovesTheNamedDimensions(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		shape := rapid.SliceOfN(rapid.IntRange(1, 3), 0, layout.MaxRank).Draw(t, "shape")
+		strides := rapid.SliceOfN(rapid.IntRange(-9, 9), len(shape), len(shape)).Draw(t, "strides")
+		l, err := layout.New(shape, strides, 100_000)
+		require.NoError(t, err)
+		var dims, keptShape, keptStrides []int
+		all := rapid.Bool().Draw(t, "all")
+		for d, n := range shape {
+			named := n == 1 && (all || rapid.Bool().Draw(t, "named"))
+			if !named {
+				keptShape, keptStrides = append(keptShape, n), append(keptStrides, l.Stride(d))
+				continue
+			}
+			for range rapid.IntRange(1, 2).Draw(t, "times") {
+				dims = append(dims, d-len(shape)*rapid.IntRange(0, 1).Draw(t, "from the end"))
+			}
+		}
+		if len(dims) == 0 && !all {
+			return
+		}
+		if all {
+			dims = nil
+		}
+		got, err := l.Squeeze(dims...)
+		require.NoError(t, err)
+		want, err := layout.New(keptShape, keptStrides, l.Offset())
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+	})
+}
+
+// A layout cannot be broadcast to a shape that no layout has; the error is that of the shape.
+func TestBroadcastToAShapeThatCannotBe(t *testing.T) {
+	for _, shape := range [][]int{{-1}, {2, -3}, {1, 1, 1, 1, 1, 1, 1, 1, 1}, {1 << 32, 1 << 32}} {
+		_, want := layout.Of(shape...)
+		require.Error(t, want)
+		_, err := of(t).Broadcast(shape...)
+		assert.Equal(t, want, err, "%v", shape)
+	}
+}
