@@ -104,7 +104,7 @@ func TestMemoryOfBlocks(t *testing.T) {
 	}
 }
 
-// Registers and predicates are each block's own, and a block finds them unwritten, whatever the block before it wrote.
+// Registers and predicates are each block's own, and a block finds them unwritten, also after a block that wrote them.
 func TestRegistersOfBlocks(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ write, read string }{

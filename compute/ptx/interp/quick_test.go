@@ -93,7 +93,7 @@ func rows(t *testing.T, write bool) *interp.Kernel {
 }
 
 // A row of a warp is as right as the access of each of its threads: wherever it begins, at each distance of the threads, around ends of pages, of
-// the memory and of what the launch declares.
+// the memory and of its declared parts.
 func TestRowsAreAsRightAsTheirThreads(t *testing.T) {
 	t.Parallel()
 	const start, size, page = 0x10000, 4096 + 1024, 4096

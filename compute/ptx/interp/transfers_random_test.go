@@ -141,7 +141,7 @@ func randomTransfers(rnd *rand.Rand) transferProgram {
 	return p
 }
 
-// text is the kernel: what each thread loads goes to memory of its own.
+// text is the kernel: each thread writes the values that it loads to memory of its own.
 func (p transferProgram) text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `%s.extern .shared .align 16 .b8 tile[];
@@ -338,7 +338,7 @@ func (m *transferMemory) Range(address uint64, bytes int, _ bool) (interp.Region
 	return interp.Region{}, errors.New("nothing is there")
 }
 
-// Loads and stores of random shapes give what threads one after the other give, and each mistake among them is a fault: races, bytes that nobody
+// Loads and stores of random shapes give the results of threads one after the other, and each mistake among them is a fault: races, bytes that nobody
 // wrote or declared, accesses out of bounds and misaligned ones. The number of goroutines changes neither.
 func TestRandomTransfersAgainstAModel(t *testing.T) {
 	t.Parallel()

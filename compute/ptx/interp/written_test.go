@@ -199,7 +199,7 @@ func TestPlacesInTheGrid(t *testing.T) {
 	assert.Equal(t, words(want...), out)
 }
 
-// Each special register that is no clock has its value in every thread of every block, in whatever block the frame was made.
+// Each special register that is no clock has its value in every thread of every block, also in a frame that an earlier block has used.
 func TestSpecialRegistersOfEveryThread(t *testing.T) {
 	t.Parallel()
 	grid, block := interp.Dim3{X: 3, Y: 2, Z: 2}, interp.Dim3{X: 5, Y: 4, Z: 3}
