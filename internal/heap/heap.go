@@ -352,7 +352,7 @@ func (h *Heap) Check() error {
 		return fmt.Errorf("heap: %d starts and %d ends of runs", len(h.starts), len(h.ends))
 	}
 	unused := 0
-	for i := h.unused; i != None && unused < len(h.nodes); i = h.nodes[i].next {
+	for i := h.unused; i != None && unused <= len(h.nodes); i = h.nodes[i].next {
 		unused++
 	}
 	if edges+blocks+unused != len(h.nodes) {

@@ -229,10 +229,36 @@ func TestCheckSeesWhatIsWrong(t *testing.T) {
 		"start":            func(h *Heap, _, _ int32) { h.starts[3] = h.starts[2] },
 		"end":              func(h *Heap, _, _ int32) { h.ends[9] = 0 },
 		"no edge":          func(h *Heap, _, _ int32) { delete(h.ends, 10) },
+		"not merged": func(h *Heap, used, hole int32) { // the books are right but for that
+			h.bins.Insert(h.links, used, h.nodes[used].units)
+			h.nodes[used].state = Free
+			h.freeUnits += uint64(h.nodes[used].units)
+			assert.Equal(t, hole, h.nodes[used].next)
+		},
 	} {
 		h, used, hole := build()
 		damage(h, used, hole)
 		assert.Error(t, h.Check(), name)
+	}
+}
+
+// Check ends, and sees a list of unused nodes that has no end, however many of the nodes are unused.
+func TestCheckSeesUnusedNodesInACircle(t *testing.T) {
+	t.Parallel()
+	for pages := range uint32(3) {
+		h := New(8)
+		if pages > 0 {
+			h.Grant(2, pages)
+		}
+		for range 2 {
+			h.drop(h.newNode())
+		}
+		a, b := h.newNode(), h.newNode()
+		h.drop(a)
+		h.drop(b)
+		require.NoError(t, h.Check())
+		h.nodes[a].next = b
+		assert.ErrorContains(t, h.Check(), "unused", "%d pages", pages)
 	}
 }
 

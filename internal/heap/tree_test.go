@@ -111,3 +111,11 @@ func (t *Tree) Check(visit func(i int32, key uint32) error) error {
 	}
 	return nil
 }
+
+// Priorities are the hashes of MurmurHash3 of nothing: its published values for these seeds.
+func TestPrioritiesAreHashes(t *testing.T) {
+	t.Parallel()
+	for i, want := range map[int32]uint32{-1: 0, 0: 0x514e28b7, -2: 0x81f16f39} {
+		assert.Equal(t, want, priority(i))
+	}
+}
