@@ -139,8 +139,15 @@ func TestAQuarantinedTurnIsHandedOver(t *testing.T) {
 	r := spawn(t, p)
 	enter(r)
 	assert.False(t, r.box.mustHandOver(), "nothing has happened yet")
+	queued, late := newJob(nil), newJob(nil)
+	r.Tell(queued)
 	r.box.fault(newPanicError(r.Name(), errLuck))
 	assert.True(t, r.box.mustHandOver())
+	r.Tell(late)
+	for _, j := range []*job{queued, late} {
+		assert.EqualValues(t, 1, j.failedCount.Load(), "the mailbox is shut at once")
+		assert.ErrorIs(t, j.err, errBooks)
+	}
 	r.End()
 	requireQuarantined(t, r, p, errBooks)
 }

@@ -194,6 +194,22 @@ func TestASuspendedActorReceivesNothing(t *testing.T) {
 	<-r.Done()
 }
 
+// Protoactor is told whether user messages wait, not how many.
+func TestOneStandsForAllMessagesThatWait(t *testing.T) {
+	r := spawn(t, &probe{})
+	box := boxOfProtoactor{&r.box.framework}
+	release := occupy(r)
+	assert.Zero(t, box.UserMessageCount())
+	for range 3 {
+		r.Tell(newJob(nil))
+		assert.Equal(t, 1, box.UserMessageCount())
+	}
+	r.Stop(nil)
+	release()
+	<-r.Done()
+	assert.Zero(t, box.UserMessageCount())
+}
+
 // crashingTouch panics inside protoactor, after Receive.
 type crashingTouch struct{}
 

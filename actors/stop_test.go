@@ -202,6 +202,40 @@ func TestTheLastEffectsComeBeforeDone(t *testing.T) {
 	})
 }
 
+// However an actor ends, its mailbox keeps no message, and nothing is received after the end: also of the messages that the last
+// turn had taken.
+func TestAMailboxThatHasEndedKeepsNoMessage(t *testing.T) {
+	for name, c := range map[string]struct {
+		first    func(r *Ref, p *probe) // inside the first of four messages
+		received int
+	}{
+		"stopped":               {func(r *Ref, _ *probe) { r.Stop(nil) }, 4},
+		"stopped now":           {func(r *Ref, _ *probe) { r.StopNow() }, 1},
+		"quarantined":           {func(*Ref, *probe) { panic(errLuck) }, 1},
+		"quarantined by Detach": {func(_ *Ref, p *probe) { p.onDetach = func() Effects { panic(errLuck) } }, 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := &probe{onPanic: func(Panic) error { return errBooks }}
+			r := spawn(t, p)
+			p.onStopped = func() { assert.Nil(t, r.box.taken) }
+			release := occupy(r)
+			all := []*job{newJob(func() { c.first(r, p) }), newJob(nil), newJob(nil), newJob(nil)}
+			for _, j := range all {
+				r.Tell(j)
+			}
+			release()
+			<-r.Done()
+			assert.Equal(t, 1+c.received, p.received) // the first is of occupy
+			for _, j := range all {
+				<-j.answered
+				assert.Nil(t, j.message)
+			}
+			assert.Nil(t, r.box.taken)
+			assert.False(t, r.box.waiting())
+		})
+	}
+}
+
 // telling is a message that posts others from within Fail.
 type telling struct {
 	job

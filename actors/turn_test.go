@@ -208,6 +208,23 @@ func TestCallComesAfterWhatIsOnTheStack(t *testing.T) {
 	assert.Equal(t, []int{1, 2}, order)
 }
 
+// Property 2 where Call finds the actor idle, and the holder that has left has taken messages that it did not receive.
+func TestCallComesAfterWhatATurnHasTaken(t *testing.T) {
+	r := spawn(t, &probe{})
+	b := &r.box
+	var order []int
+	enter(r)
+	for i := range 3 {
+		require.True(t, b.push(newJob(func() { order = append(order, i) })))
+	}
+	leaveTurn()
+	left := 1
+	b.turn(&left)
+	require.True(t, b.leave().more)
+	r.Call(newJob(func() { order = append(order, 3) }))
+	assert.Equal(t, []int{0, 1, 2, 3}, order)
+}
+
 // Property 6: a poster that is held up after queueing its message, and one that took nothing yet.
 func TestAPosterThatIsHeldUpDelaysNobody(t *testing.T) {
 	r := spawn(t, &probe{})

@@ -209,6 +209,34 @@ func TestAWaitForAQueryThatEnds(t *testing.T) {
 	}
 }
 
+// All Waits that find the only fence being queried end with the query, also those that come when another has announced itself.
+func TestAllWaitsForAQueryEndWithIt(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	l := b.timeline()
+	require.NoError(t, b.sim.Launch(b.stream, time.Second))
+	b.take(l, l.Next())
+	for range 2 { // the end of the first leaves nothing that the second would find
+		c, number := l.oldest()
+		require.NotNil(t, c)
+		var all []<-chan struct{}
+		for range 3 {
+			over, err := l.Wait()
+			require.NoError(t, err)
+			require.NotNil(t, over)
+			all = append(all, over)
+		}
+		l.put(c, number)
+		for i, over := range all {
+			select {
+			case <-over:
+			default:
+				assert.Fail(t, "a wait has no end", "wait %d", i)
+			}
+		}
+	}
+}
+
 // A shut stream is not touched any more; a finished one owes nothing and has nothing to wait for.
 func TestShutAndFinish(t *testing.T) {
 	t.Parallel()
