@@ -53,6 +53,9 @@ func (m *Memory) checkPage(at uint32, p *page, jobInFlight bool) error {
 			return fmt.Errorf("pool: page %d is in use without a handle", at)
 		}
 	case Busy:
+		if p.client != 0 {
+			return fmt.Errorf("pool: page %d is busy, and of client %d", at, p.client)
+		}
 		if !jobInFlight && (!mapped || !m.handleOf[p.handle].lost) {
 			return fmt.Errorf("pool: page %d is busy without a job", at)
 		}

@@ -58,6 +58,11 @@ func TestCheckSeesDamage(t *testing.T) {
 			m.counts[Lent]--
 			m.counts[Busy]++
 		},
+		"a busy page of a client": func(m *Memory) {
+			var j Job
+			m.PlanShrink(&j, []int32{m.pages[0].handle})
+			m.pages[0].client = 1
+		},
 		"a fence of a lent page":    func(m *Memory) { m.pages[6].fence = 1 },
 		"a bit that is missing":     func(m *Memory) { m.free.set(one(1), false) },
 		"a bit that is too many":    func(m *Memory) { m.free.set(one(6), true) },
@@ -87,7 +92,86 @@ func TestCheckSeesDamage(t *testing.T) {
 			t.Parallel()
 			m := filled(t)
 			harm(m)
-			assert.Error(t, m.Check(false, map[Client]uint64{}))
+			assert.Error(t, m.Check(m.counts[Busy] > 0 && name != "a page that nobody owns", map[Client]uint64{}))
 		})
+	}
+}
+
+// segments returns a memory of two plain segments of four pages, which client 1 has.
+func segments(t *testing.T) *Memory {
+	t.Helper()
+	m := New(pageBytes, 64, true)
+	for range 2 {
+		w, ok := m.Room(User{Client: 1}, 4)
+		require.True(t, ok)
+		var j Job
+		m.PlanFill(&j, Plan{Window: w.Run, For: 1})
+		require.Len(t, j.Ops, 1)
+		j.Ops[0].Address = cudadrv.Ptr(1)<<32 - cudadrv.Ptr(j.Ops[0].Run.First)*8*pageBytes // not in the order of their pages
+		perform(m, &j, 1)
+		m.Transfer(w.Run, 1)
+	}
+	check(t, m)
+	return m
+}
+
+// Check sees pages of a plain segment that name another one.
+func TestCheckSeesDamageOfSegments(t *testing.T) {
+	t.Parallel()
+	m := segments(t)
+	var all []Run
+	m.EachMapped(func(r MappedRun) { all = append(all, r.Run) })
+	require.Len(t, all, 2)
+	m.pages[all[0].First+1].handle = m.pages[all[1].First].handle
+	assert.Error(t, m.Check(false, map[Client]uint64{}))
+}
+
+// The map has the address of each run of a plain segment, also of one that begins within it.
+func TestTheMapHasTheAddressesInSegments(t *testing.T) {
+	t.Parallel()
+	m := segments(t)
+	m.EachMapped(func(r MappedRun) { m.Free(Run{First: r.First + 1, Pages: 2}, Tag{}) })
+	count := 0
+	m.EachMapped(func(r MappedRun) {
+		h := m.handleOf[m.pages[r.First].handle]
+		assert.Equal(t, h.at+cudadrv.Ptr(r.First-h.run.First)*pageBytes, r.At, "%+v", r)
+		count++
+	})
+	assert.Equal(t, 6, count)
+}
+
+// A job that failed tells which operation did, whatever its kind; Await is that of a job without operations.
+func TestAnOutcomeNamesTheOperationThatFailed(t *testing.T) {
+	t.Parallel()
+	for name, plan := range map[string]func(m *Memory, j *Job){
+		"fill":   func(m *Memory, j *Job) { m.PlanFill(j, Plan{Window: Run{First: 20, Pages: 8}, MaxHandlePages: 4}) },
+		"shrink": func(m *Memory, j *Job) { m.PlanShrink(j, []int32{m.pages[0].handle}) },
+		"close":  func(m *Memory, j *Job) { m.PlanClose(j) },
+		"sleep":  func(m *Memory, j *Job) { m.PlanSleep(j, 1) },
+		"wake": func(m *Memory, j *Job) {
+			var sleep Job
+			m.PlanSleep(&sleep, 1)
+			perform(m, &sleep, len(sleep.Ops))
+			m.PlanWake(j, 1)
+		},
+		"query": func(*Memory, *Job) {},
+	} {
+		for done := 0; ; done++ {
+			m := filled(t)
+			var j Job
+			plan(m, &j)
+			if done > len(j.Ops) {
+				break
+			}
+			want := Await
+			if done < len(j.Ops) {
+				want = j.Ops[done].Verb
+			}
+			require.NoError(t, m.Check(true, map[Client]uint64{}), name)
+			start := m.ReservedBytes()
+			out := m.Finish(&j, done, true)
+			assert.Equal(t, want, out.FailedAt, "%s, %d done", name, done)
+			assert.Equal(t, m.ReservedBytes()-start, out.GrownBytes, "%s, %d done", name, done)
+		}
 	}
 }

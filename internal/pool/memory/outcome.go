@@ -7,7 +7,7 @@ import (
 // Outcome is the result of a job.
 type Outcome struct {
 	GrownBytes int64 // change of the reserved bytes
-	// FailedAt is the operation that failed; Await where the job had no operations: nothing has changed then.
+	// FailedAt is the operation that failed; Await where none did, or the job had no operations: nothing has changed then.
 	FailedAt Verb
 	// StartBytes are those that were reserved when the job was planned.
 	StartBytes int64
@@ -19,34 +19,41 @@ type Outcome struct {
 // as before become free again, each under its old tag; handles that the job made or moved go back to the driver. The pages of a
 // filled window stay busy until they are lent or freed.
 func (m *Memory) Finish(j *Job, done int, failed bool) Outcome {
-	if j.books != nil {
-		return j.books.finish(m, j, done, failed)
-	}
 	out := Outcome{FailedAt: Await, StartBytes: j.startBytes}
+	if done < len(j.Ops) {
+		out.FailedAt = j.Ops[done].Verb
+	}
 	before := m.reservedBytes
+	if j.books != nil {
+		out.Undo = j.books.finish(m, j, done, failed)
+	} else {
+		out.Undo = m.finish(j, done, failed)
+	}
+	out.GrownBytes = m.reservedBytes - before
+	return out
+}
+
+// finish is Finish of a job that is entered here, and returns the job that gives back what it left.
+func (m *Memory) finish(j *Job, done int, failed bool) (undo Job) {
 	for _, op := range j.Ops[:done] {
 		m.enter(op)
 	}
-	out.GrownBytes = m.reservedBytes - before
 	if !failed {
 		m.settle(j)
-		return out
-	}
-	if done < len(j.Ops) {
-		out.FailedAt = j.Ops[done].Verb
+		return Job{}
 	}
 	m.skip(j, done)
 	switch j.Purpose {
 	case Nothing:
 	case Fill:
-		out.Undo = Job{Purpose: Rollback, Ops: m.undoOps(j)}
+		undo = Job{Purpose: Rollback, Ops: m.undoOps(j)}
 		m.freeWindow(j)
 	case Shrink:
-		out.Undo = Job{Purpose: Rollback, Ops: m.undoOps(j)}
+		undo = Job{Purpose: Rollback, Ops: m.undoOps(j)}
 	case Rollback, CloseAll:
-		out.Undo = Job{Purpose: j.Purpose, Ops: m.withoutLost(j.Ops[done:])}
+		undo = Job{Purpose: j.Purpose, Ops: m.withoutLost(j.Ops[done:])}
 	}
-	return out
+	return undo
 }
 
 // enter enters one driver call that succeeded.

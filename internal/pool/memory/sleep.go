@@ -16,9 +16,9 @@ import (
 // that are freed while a job of either plan is in flight are busy until it ends. A handle does not wake once any page of it was
 // freed.
 
-// books replaces Finish for the jobs of one kind. A program that plans no such job links no code of it.
+// books enters the jobs of one kind, as Memory.finish enters the others. A program that plans no such job links no code of it.
 type books interface {
-	finish(m *Memory, j *Job, done int, failed bool) Outcome
+	finish(m *Memory, j *Job, done int, failed bool) (undo Job)
 }
 
 // sleepers replaces parts of Memory once a client has slept, for the same reason; nil before.
@@ -126,8 +126,7 @@ func (m *Memory) eachHandle(id Client, visit func(number int32, h *handle)) {
 type sleeping struct{ *sleep }
 
 // finish leaves everything as a failure left it: the next plan starts from there.
-func (b sleeping) finish(m *Memory, j *Job, done int, _ bool) Outcome {
-	before := m.reservedBytes
+func (b sleeping) finish(m *Memory, j *Job, done int, _ bool) (undo Job) {
 	for _, op := range j.Ops[:done] {
 		switch op.Verb {
 		case Unmap:
@@ -145,7 +144,7 @@ func (b sleeping) finish(m *Memory, j *Job, done int, _ bool) Outcome {
 		}
 	}
 	b.ended(m)
-	return Outcome{GrownBytes: m.reservedBytes - before, FailedAt: Await, StartBytes: j.startBytes}
+	return Job{}
 }
 
 // waking enters a job of PlanWake for a client.
@@ -155,8 +154,7 @@ type waking struct {
 }
 
 // finish puts all of the client's handles back to sleep after a failure.
-func (b waking) finish(m *Memory, j *Job, done int, failed bool) Outcome {
-	before := m.reservedBytes
+func (b waking) finish(m *Memory, j *Job, done int, failed bool) (undo Job) {
 	for _, op := range j.Ops[:done] {
 		switch op.Verb {
 		case Create:
@@ -175,12 +173,11 @@ func (b waking) finish(m *Memory, j *Job, done int, failed bool) Outcome {
 		case Unmap, Release, AllocPlain, FreePlain, Await:
 		}
 	}
-	out := Outcome{GrownBytes: m.reservedBytes - before, FailedAt: Await, StartBytes: j.startBytes}
 	b.ended(m)
 	if failed {
-		m.PlanSleep(&out.Undo, b.client)
+		m.PlanSleep(&undo, b.client)
 	}
-	return out
+	return undo
 }
 
 // ended frees the pages that were returned while a job was in flight.

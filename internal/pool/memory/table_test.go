@@ -7,6 +7,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/go-vram/vram/internal/heap"
+	"github.com/go-vram/vram/internal/sizeclass"
 )
 
 // Runs of one client that merge wait for the latest of their fences, whichever side it comes from.
@@ -162,6 +165,9 @@ func TestTheEndOfTheLongestArena(t *testing.T) {
 		assert.LessOrEqual(t, (uint64(w.Run.First)+uint64(w.Run.Pages))*(twoMiB/512), uint64(1<<32-twoMiB/512), plain)
 		_, ok = m.Room(User{Client: 1}, all)
 		assert.False(t, ok, plain)
+	}
+	for pageUnits := uint32(1); pageUnits <= 1<<20; pageUnits *= 2 {
+		assert.Equal(t, heap.MostPages(pageUnits), New(int64(pageUnits)<<sizeclass.UnitShift, 1<<32-1, false).MaxPages())
 	}
 	assert.EqualValues(t, 7, New(twoMiB, 7, false).MaxPages())
 	assert.EqualValues(t, 7, New(1, 7, false).MaxPages())

@@ -55,6 +55,7 @@ func (p *past) drawPages(t *rapid.T) uint32 {
 
 // play performs a job, or a part of it and then its rollback. It reports whether all of it was performed.
 func (p *past) play(t *rapid.T, j *Job) bool {
+	require.NoError(t, p.Check(true, map[Client]uint64{}))
 	done := len(j.Ops)
 	if done > 0 && rapid.IntRange(0, 7).Draw(t, "fails") == 0 {
 		done = rapid.IntRange(0, len(j.Ops)-1).Draw(t, "done")
@@ -370,24 +371,24 @@ func compareKeys(a, b holeKey) int {
 	return cmp.Or(cmp.Compare(a.after, b.after), cmp.Compare(a.pages, b.pages), cmp.Compare(a.first, b.first))
 }
 
-// In every arena of a few pages, each of which is a hole, clean, pending, or lent to one of two clients, the windows of each length
-// match the scan: with zones between clients, and without.
+// In every arena of a few pages, each of which is a hole, clean, or pending from or lent to one of two clients, the windows of each
+// length match the scan: with zones between clients, and without.
 func TestEverySmallArena(t *testing.T) {
 	t.Parallel()
-	const pages, states = 5, 5
+	const pages, states = 5, 6
 	for _, maxPages := range []uint32{pages + 1, 1030} {
 		for _, plain := range []bool{false, true} {
-			for number := range 3125 { // states to the power of pages
+			for number := range 7776 { // states to the power of pages
 				m := New(pageBytes, maxPages, plain)
 				m.extend(pages)
 				for at, rest := uint32(0), number; at < pages; at, rest = at+1, rest/states {
 					switch one := (Run{First: at, Pages: 1}); rest % states {
 					case 1:
 						m.addFree(one, Tag{})
-					case 2:
-						m.addFree(one, Tag{1, 1})
-					case 3, 4:
-						m.setState(one, Lent, Client(rest%states-2))
+					case 2, 3:
+						m.addFree(one, Tag{Client(rest%states - 1), 1})
+					case 4, 5:
+						m.setState(one, Lent, Client(rest%states-3))
 					}
 				}
 				s := newScan(&m.finder)
