@@ -294,6 +294,7 @@ func TestWhoNeedsWhat(t *testing.T) {
 	require.EqualValues(t, 12*pageBytes, cs.usedBytes)
 	m.clients[1].left = true
 	m.send(Leave{Client: 1})
+	assert.EqualValues(t, 4*pageBytes, cs.usedBytes)
 	m.tick()
 	assert.EqualValues(t, 4*pageBytes, cs.usedBytes)
 	assert.EqualValues(t, 12*pageBytes, cs.ownPeakBytes, "as long as it holds them")
@@ -332,6 +333,39 @@ func TestTheBudgetLearnsWhatHandlesCost(t *testing.T) {
 	b.learn(1, 1, 0) // it is not known
 	assert.EqualValues(t, 9_000, b.createNs)
 	assert.EqualValues(t, 17_500, b.moveNs)
+}
+
+// The time of a job is that of the handles that it moved, less that of those that it made, and never negative.
+func TestTheTimeOfAMoveIsWithoutThatOfTheNewHandles(t *testing.T) {
+	t.Parallel()
+	for moved := 1; moved <= 4; moved++ {
+		for created := range 3 {
+			for _, ns := range []int64{-5000, -1, 0, 1, 7, 5000} { // of all moves
+				b := &New(pageBytes, 8, tight(aPage)).budget
+				b.learn(created, moved, int64(created)*firstCreateNs+ns)
+				want := max(0, ns) / int64(moved)
+				assert.Equal(t, want, b.moveNs, "%d moved, %d made, %d ns", moved, created, ns)
+				assert.Zero(t, b.createNs)
+			}
+		}
+	}
+}
+
+// A client lacks as many whole pages as its peak of bytes does not fit in those that it holds.
+func TestWhatAClientLacksIsCountedInWholePages(t *testing.T) {
+	t.Parallel()
+	for pages := range int64(4) {
+		for _, more := range []int64{-1, 0, 1} {
+			for held := range uint64(5) {
+				cl := &client{heldPages: held, ownPeak: peakOf(max(0, pages*pageBytes+more))}
+				lacks := cl.lackedPages(pageBytes)
+				assert.GreaterOrEqual(t, int64(uint64(lacks)+held)*pageBytes, cl.ownPeak.bytes())
+				if lacks > 0 {
+					assert.Less(t, int64(uint64(lacks)+held-1)*pageBytes, cl.ownPeak.bytes())
+				}
+			}
+		}
+	}
 }
 
 // Peaks last for the rest of their window of time and the one after it. Memory in use at the end of a window counts in the

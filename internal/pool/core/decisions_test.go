@@ -1,14 +1,18 @@
 package core
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/go-vram/vram/cudadrv"
+
 	"github.com/go-vram/vram/internal/effect"
 	"github.com/go-vram/vram/internal/pool/admission"
+	"github.com/go-vram/vram/internal/pool/memory"
 )
 
 // Recycled bytes count until the live peak has stayed for two requests in a row, and count again once it has risen. Each request is
@@ -251,6 +255,21 @@ func TestAnAnswerLowersWhatIsPublished(t *testing.T) {
 	})
 }
 
+// All pages of an answer count, whether it has them in one run or in several.
+func TestAllRunsOfAnAnswerLowerWhatIsPublished(t *testing.T) {
+	t.Parallel()
+	for _, runs := range [][]Run{nil, {{First: 0, Pages: 3}}, {{First: 0, Pages: 1}, {First: 2, Pages: 3}}} {
+		s := openShop(t)
+		cl := s.core.clients.all[1]
+		s.core.SetUsage(1, Usage{UsedBytes: 2 * pageBytes, FreePages: 6, MaxFreePages: 5})
+		cl.askedPages = 1
+		s.core.Step(Return{Client: 1, Runs: runs, Sent: uint64(len(runs)), Answer: true})
+		left := map[int]uint32{0: 0, 1: 3, 2: 2}[len(runs)]
+		assert.Equal(t, left, cl.usage.FreePages, "%v", runs)
+		assert.Equal(t, left, cl.usage.MaxFreePages, "%v", runs)
+	}
+}
+
 // A request beyond the budget gets a longer window than it wants as long as that keeps within its bound, up to the last byte.
 func TestAnOvergrownWindowKeepsWithinItsBound(t *testing.T) {
 	t.Parallel()
@@ -264,11 +283,87 @@ func TestAnOvergrownWindowKeepsWithinItsBound(t *testing.T) {
 	require.Greater(t, steps, uint32(2))
 	for _, pages := range []uint32{1, steps - 1, steps} {
 		for _, beyond := range []int64{-1, 0, 1} {
-			r := &request{client: 1, wish: wish{pages: pages}, ascent: ascent{raised: true}}
-			window, ok := g.overgrown(r, int64(20+steps)*pageBytes+beyond)
-			assert.Equal(t, pages < steps && beyond >= 0, ok, "%d pages, %d bytes", pages, beyond)
-			if ok {
-				assert.Equal(t, steps, window.Run.Pages)
+			for more := range 3 { // a batch is never overgrown: its other runs need the memory
+				r := &request{client: 1, wish: wish{pages: pages, more: make([]uint32, more)}, ascent: ascent{raised: true}}
+				window, ok := g.overgrown(r, int64(20+steps)*pageBytes+beyond)
+				assert.Equal(t, pages < steps && beyond >= 0 && more == 0, ok, "%d pages, %d bytes, %d more runs", pages, beyond, more)
+				if ok {
+					assert.Equal(t, steps, window.Run.Pages)
+				}
+			}
+		}
+	}
+}
+
+// A window of memory that waits for others' work is filled up with new handles as long as that keeps within its bound, up to the
+// last byte.
+func TestAWindowThatWaitsKeepsWithinItsBound(t *testing.T) {
+	t.Parallel()
+	for _, beyond := range []int64{-1, 0, 1} {
+		w := settled(t, 2)
+		w.settings.Waits = WaitsAlways
+		w.core.SetSettings(w.settings)
+		w.fill(1, 8)
+		w.give(1, 1, Run{First: 7, Pages: 1})
+		g := &w.core.scheduler.ladder.grower
+		r := &request{client: 2, wish: wish{pages: 3}}
+		require.EqualValues(t, 8*pageBytes, w.core.ReservedBytes())
+		assert.Equal(t, beyond >= 0, g.lend(r, 10*pageBytes+beyond), "%d bytes", beyond)
+		if beyond >= 0 {
+			assert.Equal(t, Run{First: 7, Pages: 3}, w.core.InFlight().Window)
+		}
+	}
+}
+
+// The driver may refuse memory to a request as often as it is documented; one refusal more, or another error, ends it.
+func TestHowOftenTheDriverMayRefuse(t *testing.T) {
+	t.Parallel()
+	l := &settled(t, 1).core.scheduler.ladder
+	r := &request{client: 1}
+	for range maxRefusals {
+		l.jobFailed(r, memory.Outcome{FailedAt: memory.Create}, cudadrv.OutOfMemory, 0)
+		require.Equal(t, rungAskAll, r.rung)
+	}
+	l.jobFailed(r, memory.Outcome{FailedAt: memory.Create}, cudadrv.OutOfMemory, 0)
+	assert.Equal(t, rungDeny, r.rung)
+	r = &request{client: 1}
+	l.jobFailed(r, memory.Outcome{FailedAt: memory.Create}, errBroken, 0)
+	assert.Equal(t, rungDeny, r.rung)
+}
+
+// The other clients look once for a request, whatever they have freed since.
+func TestOthersLookOnceForARequest(t *testing.T) {
+	t.Parallel()
+	w := settled(t, 3)
+	looks := func(r *request) int {
+		for id := Client(1); id <= 3; id++ {
+			w.core.SetUsage(id, Usage{Stale: true})
+		}
+		w.core.fx.reset()
+		w.core.asks.look(r)
+		return len(effect.Left(&w.core.fx.Looks))
+	}
+	r := &request{client: 2}
+	assert.Equal(t, 2, looks(r))
+	assert.Zero(t, looks(r))
+	assert.Equal(t, 2, looks(&request{client: 2}))
+}
+
+// A request that waits is tried each time as it came, also after it had some of its runs and failed.
+func TestAWaitingRequestIsTriedAsItCame(t *testing.T) {
+	t.Parallel()
+	for _, wants := range [][]uint32{{3}, {3, 2, 1}} {
+		r := newRefill(Refill{Client: 1, Token: 1, Pages: wants[0], More: slices.Clone(wants[1:]), Patience: Waiting})
+		r.wants = slices.Clone(wants)
+		for range 2 {
+			r.restart()
+			assert.Equal(t, wants[0], r.pages)
+			assert.Equal(t, wants[1:], append([]uint32{}, r.more...))
+			require.NoError(t, r.err)
+			assert.Equal(t, ascent{rung: rungOffer}, r.ascent)
+			r.pages, r.err, r.looked, r.refusals = 9, errBroken, true, 2
+			for i := range r.more {
+				r.more[i] = 9
 			}
 		}
 	}
@@ -364,6 +459,7 @@ func TestWhenAllAreAsked(t *testing.T) {
 		"moves have cost the price":   {change: func(w *world, _ *request) { w.core.budget.costNs = 1 << 40 }},
 		"plain segments":              {change: func(*world, *request) {}, plain: true},
 		"plain ones beyond the limit": {change: beyondTheLimit, plain: true, asks: true},
+		"plain ones at the limit":     {change: atTheLimit, plain: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -383,6 +479,11 @@ func TestWhenAllAreAsked(t *testing.T) {
 			assert.Equal(t, c.asks, w.core.scheduler.ladder.grower.asksAll(r, over, reserved))
 		})
 	}
+}
+
+func atTheLimit(w *world, r *request) {
+	beyondTheLimit(w, r)
+	w.core.settings.LimitBytes++
 }
 
 func beyondTheLimit(w *world, _ *request) {

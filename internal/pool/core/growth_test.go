@@ -95,3 +95,88 @@ func TestNothingGrowsWithClientsThatAreGone(t *testing.T) {
 	}
 	assert.Greater(t, len(after), 20)
 }
+
+// Nothing is left of a client that is gone, in whatever order it returned memory and left and its fence passed.
+func TestNothingIsLeftOfAClientThatIsGone(t *testing.T) {
+	t.Parallel()
+	type steps = []func(s *shop, id Client)
+	returns := func(s *shop, id Client) {
+		s.do(Return{Client: id, Runs: s.shelf[id], Fence: 1, Sent: uint64(len(s.shelf[id])), Final: true})
+		s.shelf[id] = nil
+	}
+	passes := func(s *shop, id Client) { s.core.passed(Passed{Client: id, Fence: 1}) }
+	leaves := func(s *shop, id Client) { s.do(Leave{Client: id}) }
+	leavesSynced := func(s *shop, id Client) { s.do(Leave{Client: id, Synced: true}) }
+	for name, all := range map[string]steps{
+		"all passes before it leaves": {returns, passes, leaves},
+		"all passes later":            {returns, leaves, passes},
+		"it returns last":             {leaves, returns, passes},
+		"it leaves synced":            {returns, leavesSynced},
+		"it returns synced":           {leavesSynced, returns},
+	} {
+		s := openShop(t)
+		s.do(Return{Client: 1, Runs: []Run{{First: 0, Pages: 6}}, Sent: 1})
+		sizes := func() (sum int) {
+			all := map[string]int{}
+			lengths(reflect.ValueOf(s.core), "core", all, map[any]bool{})
+			for _, n := range all {
+				sum += n
+			}
+			return sum
+		}
+		live := func(id Client) {
+			s.do(Join{Client: id})
+			s.do(Refill{Client: id, Token: 100 + uint64(id), Pages: 3, Bytes: 3 * pageBytes})
+			require.NotEmpty(t, s.shelf[id], name)
+			for _, step := range all {
+				step(s, id)
+			}
+			require.NoError(t, s.core.Check())
+		}
+		live(10)
+		before := sizes()
+		for id := Client(11); id < 20; id++ {
+			live(id)
+		}
+		assert.Equal(t, before, sizes(), name)
+	}
+}
+
+// Messages that name a client or a request that there is not do nothing, and no request advances by them.
+func TestMessagesThatNameNobodyDoNothing(t *testing.T) {
+	t.Parallel()
+	for _, m := range []Message{
+		Leave{Client: 9},
+		Unreserve{Client: 9},
+		Unreserve{Client: 1},
+		Withdraw{Client: 9, Token: 99},
+		Withdraw{Client: 2, Token: 1},
+		Ready{Client: 9, Token: 99},
+		Ready{Client: 2, Token: 1},
+		Block{Client: 9, Token: 99, Number: 9, Blocked: true},
+		Block{Client: 2, Token: 1, Number: 9, Blocked: true},
+		Suspend{Client: 9, Number: 9, Waits: [][]Client{nil}},
+		Offered{Client: 9, Token: 99, Taken: true},
+		Offered{Client: 2, Token: 1, Taken: true},
+		Offered{Client: 2, Token: 99, Taken: true},
+		Return{Client: 9, Stirred: true, Sent: 1},
+		Return{Client: 9, Runs: []Run{{First: 0, Pages: 1}}, Sent: 1},
+		Exclude{Client: 9, Excluded: true},
+		Apart(9),
+	} {
+		s := openShop(t)
+		s.do(waitAs(99, 4))
+		state := func() map[string]int {
+			all := map[string]int{}
+			lengths(reflect.ValueOf(s.core), "core", all, map[any]bool{})
+			return all
+		}
+		before, text := state(), s.core.String()
+		s.core.fx.reset()
+		assert.False(t, s.core.take(m), "%T%+v", m, m)
+		assert.True(t, s.core.fx.Empty(), "%T%+v", m, m)
+		assert.Equal(t, before, state(), "%T%+v", m, m)
+		assert.Equal(t, text, s.core.String(), "%T%+v", m, m)
+		require.NoError(t, s.core.Check())
+	}
+}

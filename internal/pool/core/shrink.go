@@ -28,8 +28,8 @@ func (s *shrinker) climb(r *request) bool {
 		s.jobs.poll(r)
 	case stageRelease:
 		r.stage = stageEnd
-		if r.err == nil && s.jobs.shrink(r, s.memory.ReservedBytes()-r.keepBytes) {
-			return false
+		if r.err == nil {
+			s.jobs.shrink(r, s.memory.ReservedBytes()-r.keepBytes)
 		}
 	case stageEnd, stageFailed:
 		s.answers.end(r, r.err)

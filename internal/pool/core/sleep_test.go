@@ -93,6 +93,9 @@ func TestAnApartClientGetsAllFreeHandlesInTheEnd(t *testing.T) {
 		require.NoError(t, s.core.Check())
 	}
 	require.Equal(t, 0, moved[0], "there is room beyond")
+	for at, n := range moved {
+		require.True(t, at < clearingRefusals || n == 6, "%d moved after %d refusals", n, at)
+	}
 	require.Equal(t, 6, moved[len(moved)-1])
 }
 
@@ -189,4 +192,75 @@ func TestASleepThatFailsSaysHowMuchSleeps(t *testing.T) {
 	s.do(Sleep(1, 7))
 	require.Equal(t, []End{{Token: 7, Bytes: 4 * pageBytes}}, s.ends[1:])
 	require.NoError(t, s.core.Check())
+}
+
+// sleeper is a core whose only user is apart and asleep, with eight pages, and that has free handles of two pages.
+func sleeper(t *testing.T, freePages uint32) *shop {
+	t.Helper()
+	s := &shop{
+		core:  New(pageBytes, 64, Settings{Policy: Policy{HandlePages: 2}, LimitBytes: 64 * pageBytes}),
+		shelf: map[Client][]Run{}, served: map[uint64]bool{}, denied: map[uint64]error{},
+	}
+	s.do(Join{Client: 1})
+	s.do(Apart(1))
+	s.do(Refill{Client: 1, Token: 1, Pages: 8, Bytes: 8 * pageBytes})
+	s.do(Sleep(1, 2))
+	s.do(Join{Client: 2})
+	s.do(Refill{Client: 2, Token: 3, Pages: freePages, Bytes: int64(freePages) * pageBytes})
+	require.EqualValues(t, int64(freePages)*pageBytes, s.core.ReservedBytes())
+	s.ends, s.asked = nil, nil
+	return s
+}
+
+// A wake asks others for memory exactly where the limit does not leave enough, to the byte, and keeps within it.
+func TestAWakeKeepsWithinAnyLimit(t *testing.T) {
+	t.Parallel()
+	for _, returns := range []bool{false, true} {
+		for _, left := range []int64{-pageBytes, -1, 0, 1, pageBytes} {
+			s := sleeper(t, 12)
+			settings := s.core.settings
+			settings.LimitBytes = 20*pageBytes + left
+			s.core.SetSettings(settings)
+			if !returns {
+				s.shelf[2] = nil
+			}
+			s.do(Wake(1, 4))
+			require.NoError(t, s.core.Check())
+			require.Len(t, s.ends, 1)
+			var short *ShortError
+			require.Equal(t, left < 0 && !returns, errors.As(s.ends[0].Err, &short), "%d bytes more than it wants", left)
+			require.Equal(t, left < 0, len(s.asked) > 0, "%d bytes more than it wants", left)
+			require.LessOrEqual(t, s.core.ReservedBytes(), settings.LimitBytes)
+		}
+	}
+}
+
+// Where the driver refuses, a wake is tried again when as much free memory as it wants was released, and then when all was.
+func TestAWakeReleasesFreeMemoryStepByStep(t *testing.T) {
+	t.Parallel()
+	s := sleeper(t, 20)
+	var reserved []int64
+	s.fails = func(_ int, j *Job) (int, error) {
+		if !slices.ContainsFunc(j.Ops, func(op memory.Op) bool { return op.Verb == memory.Create }) {
+			return len(j.Ops), nil
+		}
+		reserved = append(reserved, s.core.ReservedBytes()/pageBytes)
+		return 0, cudadrv.OutOfMemory
+	}
+	s.do(Wake(1, 4))
+	require.Equal(t, []int64{20, 12, 0}, reserved)
+	require.Len(t, s.ends, 1)
+	require.ErrorIs(t, s.ends[0].Err, cudadrv.OutOfMemory)
+}
+
+// A Sleep where nothing can sleep needs no job, nor does a Wake where nothing sleeps.
+func TestNothingSleepsWithoutAJob(t *testing.T) {
+	t.Parallel()
+	s := &shop{core: New(pageBytes, 64, Settings{LimitBytes: 64 * pageBytes})}
+	s.do(Join{Client: 1})
+	s.do(Apart(1))
+	s.do(Sleep(1, 1))
+	s.do(Wake(1, 2))
+	require.Equal(t, []End{{Token: 1}, {Token: 2}}, s.ends)
+	require.Zero(t, s.jobs)
 }

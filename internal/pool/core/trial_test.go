@@ -224,8 +224,10 @@ func TestWhatIsSaidLateIsOld(t *testing.T) {
 	blocked := func() bool { return s.core.waiters.find(2, 99).waiter().Blocked }
 	s.do(Block{Client: 2, Token: 99, Number: 2, Blocked: true})
 	assert.True(t, blocked())
-	s.do(Block{Client: 2, Token: 99, Number: 1})
-	assert.True(t, blocked())
+	for number := range uint64(3) { // the last is no news
+		s.do(Block{Client: 2, Token: 99, Number: number})
+		assert.True(t, blocked())
+	}
 	s.do(Block{Client: 2, Token: 99, Number: 3})
 	assert.False(t, blocked())
 	s.do(Block{Client: 2, Token: 99, Number: 2, Blocked: true})
@@ -234,9 +236,12 @@ func TestWhatIsSaidLateIsOld(t *testing.T) {
 	// The first client holds all memory. While it stands and everybody else waits there is a deadlock; it has got up since.
 	s.do(Block{Client: 2, Token: 99, Number: 4, Blocked: true})
 	stands := [][]Client{nil}
+	s.do(Suspend{Client: 1, Waits: stands}) // numbers begin at 1
 	s.do(Suspend{Client: 3, Number: 1, Waits: stands})
 	s.do(Suspend{Client: 1, Number: 2})
-	s.do(Suspend{Client: 1, Number: 1, Waits: stands})
+	for number := range uint64(3) {
+		s.do(Suspend{Client: 1, Number: number, Waits: stands})
+	}
 	assert.Zero(t, s.core.WaitCounts().Deadlocks)
 	assert.Equal(t, 1, s.core.waiters.count())
 	s.do(Suspend{Client: 1, Number: 3, Waits: stands})
