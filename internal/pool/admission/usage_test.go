@@ -43,17 +43,20 @@ func TestWhoWaitsBeforeARequestCountsInItsShare(t *testing.T) {
 		"of another account":  {Waiter{Account: 2, Priority: 3}, false},
 		"without any account": {Waiter{Priority: 3}, false},
 	} {
-		w := c.waits
-		w.ID, w.Bytes, w.ChargedBytes = 1, 6, 6
-		used := map[Account]int64{1: 5}
-		if !w.Unready {
-			used[w.Account] += 6
+		for _, bytes := range []int64{5, 6} { // all of the share, and a byte more
+			w := c.waits
+			w.ID, w.Bytes, w.ChargedBytes = 1, bytes, bytes
+			used := map[Account]int64{1: 5}
+			if !w.Unready {
+				used[w.Account] += bytes
+			}
+			var table Table
+			table.SetUsage([]Usage{{1, used[1], 10}, {2, used[2], 100}})
+			table.Arrive(w)
+			table.SetUsage([]Usage{{1, used[1], 10}, {2, used[2], 100}})
+			got := table.Borrows(Waiter{Account: 1, Priority: 3, Bytes: 5, ChargedBytes: 5})
+			assert.Equal(t, c.borrows && bytes > 5, got, "%s, %d bytes", name, bytes)
 		}
-		var table Table
-		table.SetUsage([]Usage{{1, used[1], 10}, {2, used[2], 100}})
-		table.Arrive(w)
-		table.SetUsage([]Usage{{1, used[1], 10}, {2, used[2], 100}})
-		assert.Equal(t, c.borrows, table.Borrows(Waiter{Account: 1, Priority: 3, Bytes: 5, ChargedBytes: 5}), name)
 	}
 }
 
