@@ -46,6 +46,7 @@ func TestWhichClaimsMayContinue(t *testing.T) {
 				var b Bill
 				p := &tenant{tooLarge: tooLarge, allows: allows}
 				assert.Equal(t, !tooLarge && (allows || waits), b.Open(p, 7, waits))
+				assert.EqualValues(t, 7, b.Cost())
 				paid := allows && !tooLarge
 				assert.Equal(t, paid, p.charged == 7)
 				assert.Equal(t, !paid, b.Owes())

@@ -51,6 +51,49 @@ func TestAnIdleCoreDecays(t *testing.T) {
 	w.finish(true)
 }
 
+// At each tick an idle core releases half of its free pages, rounded up, and so its last one, too.
+func TestAnIdleCoreReleasesHalf(t *testing.T) {
+	t.Parallel()
+	for pages := range uint32(6) {
+		w := newWorld(t, 4096, Budget{})
+		if pages > 0 {
+			w.free(w.alloc(int64(pages)*2*mib, 0, w.always))
+		}
+		require.EqualValues(t, pages*4096, w.core.ranges.heap.HeldUnits())
+		for !w.core.Idle() {
+			w.core.Tick()
+		}
+		assert.Equal(t, (pages+1)/2, w.back(w.core.Decay(false)), "%d pages", pages)
+	}
+}
+
+// A core that keeps its pages gives none back, and offers none, until it need not keep them any more.
+func TestACoreThatKeepsItsPagesOffersNone(t *testing.T) {
+	t.Parallel()
+	for _, keeps := range []bool{true, false} {
+		for name, release := range map[string]func(c *Core) []Run{
+			"Release":     func(c *Core) []Run { return c.Release(8, false) },
+			"ReleaseSome": func(c *Core) []Run { return c.ReleaseSome(1, false) },
+			"Return":      (*Core).Return,
+			"Decay": func(c *Core) []Run {
+				for !c.Idle() {
+					c.Tick()
+				}
+				return c.Decay(false)
+			},
+		} {
+			w := newWorld(t, 4096, Budget{})
+			w.free(w.alloc(16*mib, 0, w.always))
+			w.core.Drain()
+			w.core.Keep(keeps)
+			pages, longest := w.core.NoteFree()
+			assert.Equal(t, keeps, pages == 0 && longest == 0, name)
+			assert.Equal(t, keeps, len(release(w.core)) == 0, name)
+			assert.Equal(t, keeps, w.core.HeldBytes() == 16*mib, name)
+		}
+	}
+}
+
 // Every event restarts the count, also an allocation and a free in a magazine that leave its mask unchanged.
 func TestSignsOfLife(t *testing.T) {
 	t.Parallel()
@@ -69,12 +112,20 @@ func TestSignsOfLife(t *testing.T) {
 		"a grant":   func(w *world, _ func(uint32) bool) { w.lend(0, 1) },
 		"a free":    func(w *world, _ func(uint32) bool) { w.free(w.live[0]) },
 		"a release": func(w *world, _ func(uint32) bool) { w.back(w.core.Release(1, false)) },
+		"a release and a free of as much": func(w *world, _ func(uint32) bool) {
+			free := w.core.ranges.heap.FreeUnits()
+			w.free(w.live[1])
+			w.core.Drain()
+			w.back(w.core.takeOut(1, false))
+			assert.Equal(w.t, free, w.core.ranges.heap.FreeUnits())
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, 4096, Budget{})
 			source := func(need uint32) bool { return w.lend(0, need) }
 			w.alloc(5*mib, 0, source)
+			w.alloc(2*mib, 0, source)
 			w.free(w.alloc(8*mib, 0, source))
 			w.free(w.alloc(100, 0, source))
 			w.repeat(heatKept+4, mib, 0, source)

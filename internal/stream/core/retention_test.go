@@ -235,3 +235,43 @@ func TestWorthOutlastsAnotherLength(t *testing.T) {
 	assert.EqualValues(t, heatCold, w.core.retention.of(w.exact(a).Bucket()).heat, "it has served little since it opened")
 	w.finish(true)
 }
+
+// A miss that shows no recurrence cools a track by one, down to nothing; a track that is colder stays as cold for its length. Only a
+// track without heat takes another length.
+func TestAMissCoolsATrack(t *testing.T) {
+	t.Parallel()
+	for heat := int8(-3); heat <= 3; heat++ {
+		cooler := heat
+		if heat > 0 {
+			cooler--
+		}
+		same := track{units: 300, heat: heat}
+		same.pass(300)
+		assert.Equal(t, track{units: 300, heat: cooler}, same)
+		want := track{units: 400}
+		if heat > 0 {
+			want = track{units: 300, heat: cooler}
+		}
+		other := track{units: 300, heat: heat}
+		other.pass(400)
+		assert.Equal(t, want, other)
+	}
+}
+
+// Memory that magazines of large blocks keep serves an aligned request, as it serves any other, before the pool is asked.
+func TestKeptMemoryServesAlignedRequests(t *testing.T) {
+	t.Parallel()
+	for _, align := range []int64{sizeclass.UnitBytes, 64 * kib, 2 * mib} {
+		w := newWorld(t, 4096, Budget{})
+		for _, bytes := range []int64{2 * mib, 2*mib - 64*kib} {
+			w.repeat(heatKept+4, bytes, 0, w.always)
+			require.True(t, w.exact(bytes).Open)
+		}
+		w.core.Drain()
+		held := w.core.HeldBytes()
+		s, _ := w.core.AllocAligned(2*mib, align, false)
+		require.NotNil(t, s, "aligned to %d bytes", align)
+		assert.Zero(t, int64(s.Address())%align)
+		assert.Equal(t, held, w.core.HeldBytes())
+	}
+}

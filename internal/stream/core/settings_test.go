@@ -1,6 +1,7 @@
 package core
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -85,6 +86,43 @@ func TestAnEndedScopeIsForgotten(t *testing.T) {
 	w.core.ResetPeak()
 	assert.Zero(t, w.core.Inside(7))
 	assert.Equal(t, w.core.Inside(8), w.core.Inside(7))
+}
+
+// The peak of a scope has at its end what callers have then, also from magazines, where no turn has seen it.
+func TestTheEndOfAScopeSeesWhatMagazinesGave(t *testing.T) {
+	t.Parallel()
+	for _, bytes := range []int64{512, 256 * kib} {
+		w := newWorld(t, 4096, Budget{})
+		w.hoard(1, bytes, 0, w.always)
+		for _, b := range slices.Clone(w.live) {
+			w.free(b)
+		}
+		w.core.Drain()
+		turns := w.core.misses.Turns
+		w.core.BeginScope(7)
+		require.NotNil(t, w.alloc(bytes, 0, nil))
+		require.Equal(t, turns, w.core.misses.Turns)
+		assert.Equal(t, int64(blockUnits(bytes))<<sizeclass.UnitShift, w.core.EndScope(7).LiveBytes)
+	}
+}
+
+// A search that is put back, whether it found a block or not, is in no peak, and a later block is.
+func TestAProbeHidesNoLaterPeak(t *testing.T) {
+	t.Parallel()
+	for _, finds := range []bool{true, false} {
+		w := newWorld(t, 4096, Budget{})
+		require.True(t, w.lend(0, 8))
+		w.core.BeginScope(7)
+		bytes := int64(4 * mib)
+		if !finds {
+			bytes = 64 * mib
+		}
+		require.Equal(t, finds, w.core.Probe(func() *magazine.Slot { s, _ := w.core.Alloc(bytes, 0); return s }))
+		require.Zero(t, w.core.Inside(7).LiveBytes)
+		w.free(w.alloc(3*mib, 0, w.always))
+		w.core.Drain()
+		assert.EqualValues(t, 3*mib, w.core.EndScope(7).LiveBytes)
+	}
 }
 
 // The peaks of a scope begin at what there is at its begin: earlier ones are no part of it, also while other scopes are open.

@@ -37,6 +37,30 @@ func TestPutBackCountsItsOwnFreeOnly(t *testing.T) {
 	assert.Equal(t, taken, w.core.Snapshot().FreeCount)
 }
 
+// A block that is put back leaves the counts as they were, of any length, and whether memory is wanted or not.
+func TestPutBackLeavesTheCounts(t *testing.T) {
+	t.Parallel()
+	for _, wanted := range []bool{false, true} {
+		for _, bytes := range []int64{512, 300 * kib, 5 * mib} {
+			w := newWorld(t, 4096, Budget{})
+			w.core.Grant(Run{First: 0, Pages: 8})
+			w.core.SetWanted(wanted)
+			counts := func() [3]uint64 {
+				s := w.core.Snapshot()
+				return [3]uint64{s.AllocCount, s.FreeCount, uint64(s.LiveBytes)}
+			}
+			before := counts()
+			for range 3 {
+				s, _ := w.core.Alloc(bytes, 0)
+				require.NotNil(t, s)
+				w.core.PutBack(s)
+				w.core.Drain()
+				assert.Equal(t, before, counts(), "%d bytes, wanted: %t", bytes, wanted)
+			}
+		}
+	}
+}
+
 // A batch sees that the books were read since it began, or are being read, and nothing else.
 func TestABatchSeesReadings(t *testing.T) {
 	t.Parallel()

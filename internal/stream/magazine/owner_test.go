@@ -487,12 +487,15 @@ func TestRetractAndEnd(t *testing.T) {
 	assert.False(t, s.Live(handle))
 	assert.True(t, s.FreedSince(handle))
 
-	o.LetTakeBack(1)
-	h := lend(o, 1)
-	require.NoError(t, h.Free(h.word))
-	o.End()
-	back, _ := c.TakeBack(512)
-	assert.Nil(t, back)
+	for _, end := range []func(*Owner){(*Owner).Drain, (*Owner).End} {
+		c, o, _ := cacheOf(0)
+		o.LetTakeBack(1)
+		h := lend(o, 1)
+		require.NoError(t, h.Free(h.word))
+		end(o)
+		back, _ := c.TakeBack(512)
+		assert.Nil(t, back)
+	}
 }
 
 // Magazines of too many lengths are dropped when closed and all slots are returned; their frees stay counted;

@@ -129,6 +129,29 @@ func TestAFreedSlotReportsItsUsers(t *testing.T) {
 	})
 }
 
+// A freed slot has one user where one stream was recorded, whose number fits the word, as often as one likes; of any two streams
+// none is the only one.
+func TestOneOfTwoUsersIsNotAlone(t *testing.T) {
+	t.Parallel()
+	c, o, _ := cacheOf(0)
+	for first := range line.Count {
+		for second := range line.Count {
+			s, handle := c.Take(512)
+			require.NoError(t, s.Record(handle, first))
+			require.NoError(t, s.Record(handle, second))
+			require.NoError(t, s.Free(handle))
+			require.Same(t, s, o.Used(false))
+			number, alone := s.User()
+			require.Equal(t, first == second && first < userCount, alone, "%d and %d", first, second)
+			if alone {
+				require.Equal(t, first, number)
+			}
+			s.TakeUses(func(int) {}, func(*line.Line, uint64, bool) {})
+			o.Collect(s)
+		}
+	}
+}
+
 // A recorded use by a stream without a number lasts until the free, also where another use by that stream has ended.
 func TestARecordedUseOutlastsOneThatEnds(t *testing.T) {
 	t.Parallel()

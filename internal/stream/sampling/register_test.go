@@ -1,6 +1,7 @@
 package sampling
 
 import (
+	"fmt"
 	"reflect"
 	"sync"
 	"testing"
@@ -294,5 +295,48 @@ func TestCountsAreRounded(t *testing.T) {
 		0: 0, weightOne/2 - 1: 0, weightOne / 2: 1, weightOne: 1, weightOne + weightOne/2 - 1: 1, weightOne + weightOne/2: 2,
 	} {
 		assert.Equal(t, want, totalsOf([totalCount]int64{2: parts}).Count, "%d", parts)
+	}
+}
+
+// A place that comes late, with a tree that was swept meanwhile, is counted with the others: nobody reads that tree any more.
+func TestAPlaceThatComesAfterASweepIsNotLost(t *testing.T) {
+	var r Register
+	r.Site(Labels{Stream: 1}, site.Stack{1}).Allocated(0, 1, all, all)
+	old := r.tree.Load()
+	swept := r.sweep(old)
+	require.NotNil(t, swept)
+	r.tree.Store(old) // as who has looked before sees it
+	late := r.Site(Labels{Stream: 2}, site.Stack{2})
+	r.tree.Store(swept)
+	late.Allocated(0, 1, all, all)
+	var count float64
+	for _, x := range r.Read() {
+		count += float64(x.Allocated.Count)
+	}
+	assert.InDelta(t, 2, count, 0)
+}
+
+// Places are found within a few steps, whatever tells them apart: the stream, the tag, the tenant, or the stack.
+func TestPlacesAreFoundWithinAFewSteps(t *testing.T) {
+	for name, place := range map[string]func(i int) (Labels, site.Stack){
+		"streams": func(i int) (Labels, site.Stack) { return Labels{Stream: uint32(i)}, nil },
+		"tags":    func(i int) (Labels, site.Stack) { return Labels{Tag: fmt.Sprint(i)}, nil },
+		"tenants": func(i int) (Labels, site.Stack) { return Labels{Tenant: fmt.Sprint(i)}, nil },
+		"stacks":  func(i int) (Labels, site.Stack) { return Labels{}, site.Stack{7, 0x400000 + 16*uintptr(i), 9} },
+	} {
+		var r Register
+		for i := range SiteLimit {
+			r.Site(place(i))
+		}
+		var depth func(n *node) int
+		depth = func(n *node) (most int) {
+			for i := range n.below {
+				if below := n.below[i].Load(); below != nil {
+					most = max(most, 1+depth(below))
+				}
+			}
+			return most
+		}
+		assert.LessOrEqual(t, depth(&r.tree.Load().root), 16, name) // 6 of them, if they were spread evenly
 	}
 }
