@@ -2,6 +2,7 @@ package pool
 
 import (
 	"context"
+	"fmt"
 	"runtime"
 	"sync"
 	"testing"
@@ -86,9 +87,11 @@ func TestCloseEndsEverything(t *testing.T) {
 		}
 		h.pool.Tick()
 		h.pool.Leave(1, true)
-		_, err = h.pool.Warm(t.Context(), []uint32{1})
+		bytes, err := h.pool.Warm(t.Context(), []uint32{1})
+		assert.Zero(t, bytes)
 		require.ErrorIs(t, err, ErrClosed)
-		_, err = h.pool.Trim(t.Context(), 0)
+		bytes, err = h.pool.Trim(t.Context(), 0)
+		assert.Zero(t, bytes)
 		require.ErrorIs(t, err, ErrClosed)
 		_, err = h.pool.Snapshot(t.Context())
 		require.ErrorIs(t, err, ErrClosed)
@@ -244,6 +247,29 @@ func TestAQuarantineDeliversAnswers(t *testing.T) {
 	assert.EqualValues(t, 7, bytes)
 	release()
 	require.ErrorContains(t, h.pool.Close(), "quarantined")
+}
+
+// A Close after the pool's actor was ended gives the memory back all the same, and says what the driver keeps.
+func TestCloseAfterTheEndOfTheActor(t *testing.T) {
+	t.Parallel()
+	eachKind(t, func(k kind) {
+		t := k.T
+		for _, keeps := range []bool{false, true} {
+			h := k.prepare(t)
+			h.open(roomy(16))
+			h.testClient(1).must(7)
+			h.pool.ref.StopNow()
+			<-h.pool.ref.Done()
+			if !keeps {
+				require.NoError(t, h.pool.Close())
+				h.assertEmpty()
+				continue
+			}
+			require.NoError(t, h.faults.Add(fault.Rule{Func: k.give[0], Result: cudadrv.Unknown}))
+			require.ErrorContains(t, h.pool.Close(), fmt.Sprintf("did not take back %d bytes", 7*page))
+			require.NoError(t, h.sim.Audit())
+		}
+	})
 }
 
 // With Debug the next message finds books that do not balance, without a panic, and Failure returns

@@ -198,8 +198,7 @@ func (d *driver) look(id core.Client, marked []markedFence) (err error) {
 	n := 0
 	for n < len(marked) {
 		var ok bool
-		ok, err = d.pool.fences.Passed(marked[n].mark)
-		if !ok || err != nil {
+		if ok, err = d.pool.fences.Passed(marked[n].mark); !ok { // as after an error
 			break
 		}
 		newest = max(newest, marked[n].fence)

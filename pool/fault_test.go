@@ -258,3 +258,27 @@ func TestMarksAreGivenBackOnce(t *testing.T) {
 		h.ownEvents = 80 // those, and events that the driver did not take back
 	})
 }
+
+// infoDevice reports its free memory as the test has it.
+type infoDevice struct {
+	cudadrv.Device
+	info func() (free, total int64, err error)
+}
+
+func (d infoDevice) MemGetInfo() (free, total int64, err error) { return d.info() }
+
+// The free memory of a driver that cannot tell it is 0, whatever it says with the error.
+func TestFreeMemoryThatIsNotKnownIsNone(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		info func() (free, total int64, err error)
+		want int64
+	}{
+		"known":   {func() (int64, int64, error) { return 7, 9, nil }, 7},
+		"refused": {func() (int64, int64, error) { return 7, 9, cudadrv.Unknown }, 0},
+		"a panic": {func() (int64, int64, error) { panic(recoveredtest.Planted("planted")) }, 0},
+	} {
+		d := &driver{pool: &Pool{device: infoDevice{info: c.info}}}
+		assert.Equal(t, c.want, d.freeBytes(), name)
+	}
+}

@@ -1,13 +1,16 @@
 package pool
 
 import (
+	"cmp"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 
 	"github.com/go-vram/vram/internal/pool/core"
 )
@@ -181,6 +184,79 @@ func TestADeniedRequestLeavesTheQueueForItsQuota(t *testing.T) {
 			h.settle()
 			assert.Zero(t, owner.Stats().Queued)
 			assert.True(t, (*TenantControl)(owner).Charge(1))
+		}
+	}
+}
+
+// patientCharger is a request that takes its bytes as soon as its tenant's quota allows it.
+type patientCharger struct{ tenant *Tenant }
+
+func (c patientCharger) Tenant() *Tenant { return c.tenant }
+
+func (c patientCharger) Take(take func(int64) bool) (taken, gone bool) { return take(8), false }
+
+// The demand ends with the last request that waits, also where that waited for its quota alone.
+func TestTheDemandEndsWithTheWaitForAQuota(t *testing.T) {
+	t.Parallel()
+	eachKind(t, func(k kind) {
+		t := k.T
+		h := k.build(t, roomy(32))
+		a := h.testClient(1)
+		a.must(1)
+		_, err := h.pool.Warm(t.Context(), []uint32{8}) // what it wants is there
+		require.NoError(t, err)
+		owner := NewTenant("owner", 1, Quota{LimitBytes: 8})
+		control := (*TenantControl)(owner)
+		h.pool.AddTenants(owner)
+		require.True(t, control.Charge(8))
+		r, answer := a.expect(4)
+		r.Patience, r.Place = core.Waiting, core.Place{Account: owner.account(), Age: 1, Unready: true}
+		h.pool.RefillLater(a, r, patientCharger{owner})
+		require.Equal(t, 1, h.snapshot().Waits.Waiting)
+		require.Positive(t, h.pool.Demand())
+		control.Refund(8)
+		require.NoError(t, (<-answer).err)
+		assert.Zero(t, h.pool.Demand())
+		assert.EqualValues(t, 8, owner.charged.Load())
+	})
+}
+
+// A list of tenants that somebody reads stays as it is while others come and go, in whatever order.
+func TestAListOfTenantsThatIsReadStays(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		var q quotas
+		present := map[uint32]bool{}
+		var lists, copies [][]*Tenant
+		for _, id := range rapid.SliceOfN(rapid.Uint32Range(1, 9), 1, 20).Draw(t, "ids") {
+			lists, copies = append(lists, q.tenants()), append(copies, slices.Clone(q.tenants()))
+			owner := NewTenant("", id, Quota{})
+			if present[id] && rapid.Bool().Draw(t, "goes") {
+				at, _ := find(q.tenants(), id)
+				owner = q.tenants()[at]
+				owner.closed.Store(true)
+				q.drop(owner)
+				delete(present, id)
+			} else {
+				q.enlist(owner)
+				present[id] = true
+			}
+			require.Len(t, q.tenants(), len(present))
+			require.True(t, slices.IsSortedFunc(q.tenants(), func(a, b *Tenant) int { return cmp.Compare(a.id, b.id) }))
+			for i := range lists {
+				require.Equal(t, copies[i], lists[i])
+			}
+		}
+	})
+}
+
+// A quota is too small for more bytes than its limit, from a limit of one byte on; without a limit it is for none.
+func TestWhatIsTooLargeForAQuota(t *testing.T) {
+	t.Parallel()
+	for limit := range int64(4) {
+		control := (*TenantControl)(NewTenant("", 1, Quota{LimitBytes: limit}))
+		for bytes := range int64(6) {
+			assert.Equal(t, limit > 0 && bytes > limit, control.TooLarge(bytes), "%d of %d", bytes, limit)
 		}
 	}
 }

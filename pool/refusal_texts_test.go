@@ -107,6 +107,25 @@ func TestARefusalNamesTheLargestHolders(t *testing.T) {
 	}
 }
 
+// A refusal says how many holders it does not name, and nothing where it names all.
+func TestARefusalCountsTheHoldersThatItLeavesOut(t *testing.T) {
+	t.Parallel()
+	for count := range maxHolders + 3 {
+		e := &OutOfMemoryError{}
+		for i := range count {
+			e.Streams = append(e.Streams, Holding{Stream: uint32(i), HeldBytes: 1 << 20})
+		}
+		var b strings.Builder
+		e.describeHolders(&b)
+		assert.Equal(t, min(count, maxHolders), strings.Count(b.String(), "; stream "))
+		if left := count - maxHolders; left > 0 {
+			assert.Contains(t, b.String(), fmt.Sprintf("; %d more hold %d MiB", left, left))
+		} else {
+			assert.NotContains(t, b.String(), "more")
+		}
+	}
+}
+
 // A request that is withdrawn leaves the queue for its quota, and no other does. Those that are left are tried.
 func TestWhoLeavesTheQueueForAQuota(t *testing.T) {
 	t.Parallel()

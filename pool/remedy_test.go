@@ -36,6 +36,10 @@ func TestRemedies(t *testing.T) {
 		"too little in part": {func(e *OutOfMemoryError) {
 			e.Streams = []Holding{{Stream: 1, HeldBytes: 50, LiveBytes: 20}, {Stream: 2, HeldBytes: 29}}
 		}, []Remedy{{RaiseLimit, 30, 0}}, "a LimitBytes higher by at least 30 B"},
+		"a byte of two streams each": {func(e *OutOfMemoryError) {
+			e.MissingBytes, e.FreeBytes = 2, 0
+			e.Streams = []Holding{{Stream: 1, HeldBytes: 50, LiveBytes: 49}, {Stream: 2, HeldBytes: 40, LiveBytes: 39}}
+		}, []Remedy{{UseFewerStreams, 2, 0}}, "fewer streams: 2 B are free within pages"},
 		"one stream in part": {with(Holding{Stream: 1, HeldBytes: 90}), []Remedy{{RaiseLimit, 30, 0}}, "a LimitBytes higher by at least 30 B"},
 		"more than the limit": {func(e *OutOfMemoryError) {
 			e.Waited, e.MissingBytes, e.Streams = false, 101, []Holding{{Stream: 1, HeldBytes: 30, LiveBytes: 30}}
@@ -54,6 +58,7 @@ func TestRemedies(t *testing.T) {
 			assert.Equal(t, test.want, e.Remedies())
 			if test.want == nil {
 				assert.NotContains(t, e.Error(), "would help")
+				assert.NotContains(t, e.Report(), "would help")
 			} else {
 				assert.Contains(t, e.Error(), "what would help: "+test.want[0].String())
 			}

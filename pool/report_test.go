@@ -174,6 +174,8 @@ func TestChargesOfHandedMemory(t *testing.T) {
 		handed Handed
 		want   []Holding
 	}{
+		{Handed{1, 2, 1}, []Holding{{Stream: 1, HeldBytes: 9, LiveBytes: 7}, {Stream: 2, HeldBytes: 4, LiveBytes: 4}}},
+		{Handed{1, 2, -1}, []Holding{{Stream: 1, HeldBytes: 10, LiveBytes: 8}, {Stream: 2, HeldBytes: 3, LiveBytes: 3}}},
 		{Handed{1, 2, 4}, []Holding{{Stream: 1, HeldBytes: 6, LiveBytes: 4}, {Stream: 2, HeldBytes: 7, LiveBytes: 7}}},
 		{Handed{1, 3, 4}, []Holding{{Stream: 1, HeldBytes: 6, LiveBytes: 4}, {Stream: 2, HeldBytes: 3, LiveBytes: 3}, {Stream: 3, HeldBytes: 4, LiveBytes: 4}}},
 		{Handed{2, 1, 5}, []Holding{{Stream: 1, HeldBytes: 13, LiveBytes: 11}, {Stream: 2}}},

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/internal/fence"
 	"github.com/go-vram/vram/internal/pool/admission"
 )
 
@@ -22,6 +23,15 @@ func TestADriverWithoutPeers(t *testing.T) {
 	require.ErrorIs(t, h.pool.EnablePeer(1), ErrNoPeerAccess)
 	require.NoError(t, h.pool.Close())
 	h.assertEmpty()
+}
+
+// A reservation has no stream: it can wait for no fence, has no work, and tells no usage.
+func TestAReservationHasNoStream(t *testing.T) {
+	t.Parallel()
+	var c Client = &reservationClient{}
+	require.ErrorIs(t, c.Follow(fence.Mark{}), errNoStream)
+	assert.True(t, c.Idle())
+	assert.Zero(t, c.Usage())
 }
 
 // There is no last snapshot before the first.
