@@ -325,6 +325,95 @@ func TestAWorkWhoseWaitFails(t *testing.T) {
 	}
 }
 
+// The same for a wait for the stream of a hold, whose memory the buffer is.
+func TestAWorkWhoseWaitForAHoldFails(t *testing.T) {
+	t.Parallel()
+	for _, write := range []bool{false, true} {
+		r, home, other := pair(t, 64*mib)
+		home.sibling = func() (*Stream, error) { return r.stream(core.Budget{}), nil }
+		h, err := submitter(t, home).NewHold()
+		require.NoError(t, err)
+		b, err := h.Alloc(mib)
+		require.NoError(t, err)
+		r.work(h.Stream(), time.Second)
+		work := Submitter{other}.Crossing()
+		require.NoError(t, work.Touch(b, write, 4))
+		r.fail("cuStreamWaitEvent")
+		index, err := work.Begin()
+		r.faults.Clear()
+		require.ErrorIs(t, err, cudadrv.Unknown)
+		assert.Equal(t, 4, index)
+		work.Leave()
+		require.NoError(t, b.Free())
+		require.NoError(t, h.End())
+	}
+}
+
+// A launch of a graph on a hold uses all memory of the hold, and may write to it.
+func TestLaunchesOnAHoldWriteToItsMemory(t *testing.T) {
+	t.Parallel()
+	r, home, _ := pair(t, 64*mib)
+	home.sibling = func() (*Stream, error) { return r.stream(core.Budget{}), nil }
+	h, err := submitter(t, home).NewHold()
+	require.NoError(t, err)
+	assert.Equal(t, Touched{h.Stream().cuda.whole, true}, h.Touched())
+	require.NoError(t, h.End())
+}
+
+// The three kinds of works differ in two things: whether a buffer of the own stream counts as shared, and how its first use by
+// another stream waits until the work was left: briefly, not at all, or for as long as it takes.
+func TestKindsOfWorks(t *testing.T) {
+	t.Parallel()
+	r, home, _ := pair(t, 64*mib)
+	x := Submitter{home}
+	for name, c := range map[string]struct {
+		begin                 func() Crossing
+		shares, yields, waits bool
+	}{
+		"neither waits nor calls": {x.Crossing, false, true, false},
+		"may call":                {x.CrossingOfCalls, true, false, false},
+		"may wait":                {x.CrossingOfWaits, false, false, true},
+	} {
+		b := must(t, home, mib)
+		work := c.begin()
+		require.NoError(t, work.Touch(b, true, 0))
+		_, err := work.Begin()
+		require.NoError(t, err)
+		assert.Equal(t, c.shares, b.slot.Attached(b.word) != nil, name)
+		yields := 0
+		host := &yielding{step: func() { yields++; work.Leave() }}
+		_, err = b.order(home, host)
+		require.NoError(t, err)
+		assert.Equal(t, c.yields, yields > 0, name)
+		assert.Equal(t, c.waits, host.waits > 0, name)
+		work.Leave()
+		require.NoError(t, b.Free())
+	}
+	r.rests(home)
+}
+
+// Locks have one sequence: any two orders come in it one after the other, also those of two devices that have one number.
+func TestLocksHaveOneSequence(t *testing.T) {
+	t.Parallel()
+	var all []*order
+	for i := range 12 {
+		all = append(all, &order{number: uint64(i % 4)})
+	}
+	for _, a := range all {
+		for _, b := range all {
+			assert.Equal(t, a == b, a.sequence(b) == 0)
+			assert.Equal(t, -a.sequence(b), b.sequence(a))
+			assert.False(t, a.number < b.number && a.sequence(b) >= 0)
+		}
+	}
+	slices.SortFunc(all, (*order).sequence)
+	for i, a := range all {
+		for _, b := range all[i+1:] {
+			assert.Negative(t, a.sequence(b))
+		}
+	}
+}
+
 // A read is no news after the next work that wrote; each time it takes as many reads until they need no lock.
 func TestReadsCountFromTheLastWrite(t *testing.T) {
 	t.Parallel()

@@ -325,4 +325,10 @@ func TestTheListOfLargestBuffersExpiresOnceItIsThere(t *testing.T) {
 	assert.Same(t, l, p.listed())
 	p.expire()
 	assert.Nil(t, p.found.Load())
+
+	r := newRig(t, 16*mib)
+	s := r.stream(core.Budget{})
+	s.peers.found.Store(l)
+	control(s).Tick()
+	assert.Nil(t, s.peers.found.Load(), "a tick drops it")
 }

@@ -229,6 +229,30 @@ func TestUsesAreRefused(t *testing.T) {
 	assert.Zero(t, r.stats(home).PendingBytes)
 }
 
+// A use that is announced while the buffer is freed is refused, and the memory does not wait for it.
+func TestAUseThatMeetsAFreeIsRefused(t *testing.T) {
+	t.Parallel()
+	for name, use := range map[string]func(b Buffer, other, third *Stream) error{
+		"RecordStream of a second": func(b Buffer, _, third *Stream) error { return b.RecordStream(third) },
+		"Use":                      func(b Buffer, other, _ *Stream) error { _, err := b.Use(other); return err },
+	} {
+		r, home, other := pair(t, 64*mib)
+		third := r.stream(core.Budget{})
+		b := must(t, home, mib)
+		require.NoError(t, b.RecordStream(other))
+		places := 0
+		home.cache.SetReach(func(string) {
+			if places++; places == 1 {
+				require.NoError(t, b.Free())
+			}
+		})
+		err := use(b, other, third)
+		home.cache.SetReach(nil)
+		require.Positive(t, places, name)
+		require.ErrorIs(t, err, ErrNotLive, name)
+	}
+}
+
 // More streams than have a number may be announced.
 func TestManyStreamsUseABuffer(t *testing.T) {
 	t.Parallel()
