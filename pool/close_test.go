@@ -249,7 +249,7 @@ func TestAQuarantineDeliversAnswers(t *testing.T) {
 	require.ErrorContains(t, h.pool.Close(), "quarantined")
 }
 
-// A Close after the pool's actor was ended gives the memory back all the same, and says what the driver keeps.
+// A Close after the end of the pool's actor gives the memory back, and says how many bytes the driver keeps.
 func TestCloseAfterTheEndOfTheActor(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(k kind) {

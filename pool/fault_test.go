@@ -267,7 +267,7 @@ type infoDevice struct {
 
 func (d infoDevice) MemGetInfo() (free, total int64, err error) { return d.info() }
 
-// The free memory of a driver that cannot tell it is 0, whatever it says with the error.
+// The free memory of a driver that cannot tell it is 0, also if figures come with the error.
 func TestFreeMemoryThatIsNotKnownIsNone(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -203,7 +203,7 @@ func TestTheDemandEndsWithTheWaitForAQuota(t *testing.T) {
 		h := k.build(t, roomy(32))
 		a := h.testClient(1)
 		a.must(1)
-		_, err := h.pool.Warm(t.Context(), []uint32{8}) // what it wants is there
+		_, err := h.pool.Warm(t.Context(), []uint32{8}) // as much as the request wants
 		require.NoError(t, err)
 		owner := NewTenant("owner", 1, Quota{LimitBytes: 8})
 		control := (*TenantControl)(owner)
@@ -221,7 +221,7 @@ func TestTheDemandEndsWithTheWaitForAQuota(t *testing.T) {
 	})
 }
 
-// A list of tenants that somebody reads stays as it is while others come and go, in whatever order.
+// A list of tenants that a goroutine reads stays as it is while tenants come and go, in any order.
 func TestAListOfTenantsThatIsReadStays(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

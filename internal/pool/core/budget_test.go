@@ -335,7 +335,7 @@ func TestTheBudgetLearnsWhatHandlesCost(t *testing.T) {
 	assert.EqualValues(t, 17_500, b.moveNs)
 }
 
-// The time of a job is that of the handles that it moved, less that of those that it made, and never negative.
+// The moves of a job took its time less the time for the handles that it made, and never less than nothing.
 func TestTheTimeOfAMoveIsWithoutThatOfTheNewHandles(t *testing.T) {
 	t.Parallel()
 	for moved := 1; moved <= 4; moved++ {

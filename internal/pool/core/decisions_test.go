@@ -331,7 +331,7 @@ func TestHowOftenTheDriverMayRefuse(t *testing.T) {
 	assert.Equal(t, rungDeny, r.rung)
 }
 
-// The other clients look once for a request, whatever they have freed since.
+// The other clients look once for a request, also if they have freed more memory since.
 func TestOthersLookOnceForARequest(t *testing.T) {
 	t.Parallel()
 	w := settled(t, 3)

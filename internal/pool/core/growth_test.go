@@ -96,7 +96,7 @@ func TestNothingGrowsWithClientsThatAreGone(t *testing.T) {
 	assert.Greater(t, len(after), 20)
 }
 
-// Nothing is left of a client that is gone, in whatever order it returned memory and left and its fence passed.
+// Nothing is left of a client that is gone, in any order of its return of memory, its end, and the end of its fence.
 func TestNothingIsLeftOfAClientThatIsGone(t *testing.T) {
 	t.Parallel()
 	type steps = []func(s *shop, id Client)

@@ -140,7 +140,7 @@ func TestTheMapHasTheAddressesInSegments(t *testing.T) {
 	assert.Equal(t, 6, count)
 }
 
-// A job that failed tells which operation did, whatever its kind; Await is that of a job without operations.
+// The outcome of a failed job of any kind names the operation that failed; it is Await for a job without operations.
 func TestAnOutcomeNamesTheOperationThatFailed(t *testing.T) {
 	t.Parallel()
 	for name, plan := range map[string]func(m *Memory, j *Job){

@@ -39,6 +39,6 @@
 // # Invariants (Check)
 //
 // Every page has one state. Free and lent pages are covered by a mapped handle, or, if lent, by one that sleeps. Holes and busy
-// pages are no client's. Reserved bytes are the sum over all handles. Free runs and runs of holes are maximal and are exactly the entries of the indexes, except for
-// the holes at the end of the arena.
+// pages are no client's. Reserved bytes are the sum over all handles. Free runs and runs of holes are maximal and are exactly the
+// entries of the indexes, except for the holes at the end of the arena.
 package memory

@@ -88,7 +88,7 @@ func TestAnEndedScopeIsForgotten(t *testing.T) {
 	assert.Equal(t, w.core.Inside(8), w.core.Inside(7))
 }
 
-// The peak of a scope has at its end what callers have then, also from magazines, where no turn has seen it.
+// The peak of a scope has at its end the memory that callers have then, also blocks of magazines, which no turn has seen.
 func TestTheEndOfAScopeSeesWhatMagazinesGave(t *testing.T) {
 	t.Parallel()
 	for _, bytes := range []int64{512, 256 * kib} {

@@ -298,14 +298,14 @@ func TestCountsAreRounded(t *testing.T) {
 	}
 }
 
-// A place that comes late, with a tree that was swept meanwhile, is counted with the others: nobody reads that tree any more.
+// A place that is entered in a tree after its sweep is counted with the others: the register reads that tree no more.
 func TestAPlaceThatComesAfterASweepIsNotLost(t *testing.T) {
 	var r Register
 	r.Site(Labels{Stream: 1}, site.Stack{1}).Allocated(0, 1, all, all)
 	old := r.tree.Load()
 	swept := r.sweep(old)
 	require.NotNil(t, swept)
-	r.tree.Store(old) // as who has looked before sees it
+	r.tree.Store(old) // as a goroutine sees it that has looked before
 	late := r.Site(Labels{Stream: 2}, site.Stack{2})
 	r.tree.Store(swept)
 	late.Allocated(0, 1, all, all)
@@ -316,7 +316,7 @@ func TestAPlaceThatComesAfterASweepIsNotLost(t *testing.T) {
 	assert.InDelta(t, 2, count, 0)
 }
 
-// Places are found within a few steps, whatever tells them apart: the stream, the tag, the tenant, or the stack.
+// Places are found within a few steps, also if they differ in one thing alone: the stream, the tag, the tenant, or the stack.
 func TestPlacesAreFoundWithinAFewSteps(t *testing.T) {
 	for name, place := range map[string]func(i int) (Labels, site.Stack){
 		"streams": func(i int) (Labels, site.Stack) { return Labels{Stream: uint32(i)}, nil },
