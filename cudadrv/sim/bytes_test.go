@@ -4,6 +4,7 @@ package sim_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -197,6 +198,86 @@ func TestAQueryTellsOfWorkOnMemoryThatIsGone(t *testing.T) {
 				require.NoError(t, dev.Close())
 			})
 		})
+	}
+}
+
+// A call after the end of work that failed reports the failure, and does nothing; so does a call that waits for that end.
+func TestEachCallTellsOfWorkThatFailed(t *testing.T) {
+	type device struct {
+		*sim.Device
+		s           cudadrv.Stream
+		e           cudadrv.Event
+		plain       cudadrv.Ptr
+		owned, own  []byte
+		reservation cudadrv.Ptr
+	}
+	for name, c := range map[string]struct {
+		waits bool
+		call  func(d *device) error
+	}{
+		"cuMemGetInfo":        {false, func(d *device) error { _, _, err := d.MemGetInfo(); return err }},
+		"cuMemAlloc":          {false, func(d *device) error { _, err := d.MemAlloc(granule); return err }},
+		"cuMemFree":           {true, func(d *device) error { return d.MemFree(d.plain) }},
+		"cuMemHostAlloc":      {false, func(d *device) error { _, err := d.MemHostAlloc(granule); return err }},
+		"cuMemFreeHost":       {true, func(d *device) error { return d.MemFreeHost(d.owned) }},
+		"cuMemHostRegister":   {false, func(d *device) error { return d.MemHostRegister(make([]byte, 8)) }},
+		"cuMemHostUnregister": {true, func(d *device) error { return d.MemHostUnregister(d.own) }},
+		"cuMemAddressReserve": {false, func(d *device) error { _, err := d.MemAddressReserve(granule); return err }},
+		"cuMemAddressFree":    {false, func(d *device) error { return d.MemAddressFree(d.reservation, granule) }},
+		"cuMemCreate":         {false, func(d *device) error { _, err := d.MemCreate(granule); return err }},
+		"cuStreamCreate":      {false, func(d *device) error { _, err := d.StreamCreate(); return err }},
+		"cuStreamDestroy":     {false, func(d *device) error { return d.StreamDestroy(d.s) }},
+		"cuStreamQuery":       {false, func(d *device) error { _, err := d.StreamQuery(0); return err }},
+		"cuStreamSynchronize": {true, func(d *device) error { return d.StreamSynchronize(d.s) }},
+		"cuStreamWaitEvent":   {false, func(d *device) error { return d.StreamWaitEvent(0, d.e) }},
+		"cuCtxSynchronize":    {true, func(d *device) error { return d.CtxSynchronize() }},
+		"cuEventCreate":       {false, func(d *device) error { _, err := d.EventCreate(); return err }},
+		"cuEventDestroy":      {false, func(d *device) error { return d.EventDestroy(d.e) }},
+		"cuEventQuery":        {false, func(d *device) error { _, err := d.EventQuery(d.e); return err }},
+		"cuEventRecord":       {false, func(d *device) error { return d.EventRecord(d.e, 0) }},
+		"cuEventSynchronize":  {true, func(d *device) error { return d.EventSynchronize(d.e) }},
+		"cuMemsetD8Async":     {false, func(d *device) error { return d.MemsetD8Async(d.plain, 1, 8, 0) }},
+		"cuMemcpyDtoHAsync":   {true, func(d *device) error { return d.MemcpyDtoHAsync(make([]byte, 8), d.plain, d.s) }}, // the memory is pageable
+		"cuModuleLoadData":    {false, func(d *device) error { _, err := d.ModuleLoadData([]byte(addText)); return err }},
+	} {
+		for _, waits := range []bool{false, true} {
+			if waits && !c.waits {
+				continue
+			}
+			for _, clock := range []sim.Clock{sim.Stepped, sim.Running} {
+				synctest.Test(t, func(t *testing.T) {
+					_, dev := start(t, sim.Config{Bytes: true, TimedKernels: true, Clock: clock})
+					d := &device{Device: dev, s: newStream(t, dev), own: make([]byte, 64)}
+					d.e, d.plain = recorded(t, dev, 0), 0
+					require.NoError(t, dev.MemHostRegister(d.own))
+					p, err := dev.MemAddressReserve(granule)
+					h, err2 := dev.MemCreate(granule)
+					require.NoError(t, errors.Join(err, err2, dev.MemMap(p, granule, h), dev.MemSetAccess(p, granule)))
+					d.plain, err = dev.MemAlloc(granule)
+					require.NoError(t, err)
+					d.owned, err = dev.MemHostAlloc(granule)
+					require.NoError(t, err)
+					d.reservation, err = dev.MemAddressReserve(granule)
+					require.NoError(t, err)
+					require.NoError(t, dev.Launch(d.s, time.Second))
+					require.NoError(t, dev.MemsetD8Async(p, 1, granule, d.s))
+					require.NoError(t, dev.EventRecord(d.e, d.s))
+					require.NoError(t, dev.MemUnmap(p, granule))
+					objects := dev.Objects()
+					if !waits {
+						dev.Advance(time.Minute)
+						time.Sleep(time.Minute) //nolint:forbidigo // In a bubble of synctest it takes no time.
+					}
+					var failed *cudadrv.CallError
+					require.ErrorAs(t, c.call(d), &failed, name)
+					assert.Equal(t, cudadrv.IllegalAddress, failed.Result, name)
+					assert.True(t, strings.HasPrefix(failed.Func, name), "%s: %s", name, failed.Func)
+					assert.Equal(t, objects, dev.Objects(), "%s did something", name)
+					require.NoError(t, dev.Audit(), name)
+					require.NoError(t, dev.Close())
+				})
+			}
+		}
 	}
 }
 

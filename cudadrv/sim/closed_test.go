@@ -131,3 +131,81 @@ func open(t *testing.T, config sim.Config) cudadrv.Device {
 	t.Cleanup(func() { assert.NoError(t, dev.Close()) })
 	return dev
 }
+
+// Each call refuses a name that names nothing, whichever of its arguments that is, and says which.
+func TestEachNameThatNamesNothingIsRefused(t *testing.T) {
+	dev := open(t, sim.Config{Bytes: true, TimedKernels: true}).(*sim.Device)
+	s := newStream(t, dev)
+	m, err := dev.ModuleLoadData([]byte(".version 7.0\n.target sm_70\n.entry step(.param .u64 p) { ret; }"))
+	require.NoError(t, err)
+	f, err := dev.ModuleGetFunction(m, "step")
+	require.NoError(t, err)
+	require.NoError(t, dev.StreamBeginCapture(s, cudadrv.CaptureRelaxed))
+	require.NoError(t, dev.LaunchKernel(f, oneThread, make([]byte, 8), s))
+	g, err := dev.StreamEndCapture(s)
+	require.NoError(t, err)
+	x, err := dev.GraphInstantiate(g)
+	require.NoError(t, err)
+	nodes, err := dev.GraphGetNodes(g)
+	require.NoError(t, err)
+	timed, err := dev.EventCreateTimed()
+	require.NoError(t, err)
+	require.NoError(t, dev.EventRecord(timed, s))
+	p, err := dev.MemAlloc(granule)
+	require.NoError(t, err)
+	h, err := dev.MemCreate(granule)
+	require.NoError(t, err)
+	const none = 0xbad
+	names := map[reflect.Type]any{
+		reflect.TypeFor[cudadrv.Stream](): s, reflect.TypeFor[cudadrv.Event](): timed, reflect.TypeFor[cudadrv.Module](): m,
+		reflect.TypeFor[cudadrv.Function](): f, reflect.TypeFor[cudadrv.Graph](): g, reflect.TypeFor[cudadrv.GraphExec](): x,
+		reflect.TypeFor[cudadrv.GraphNode](): nodes[0], reflect.TypeFor[cudadrv.Handle](): h, reflect.TypeFor[cudadrv.Context](): dev.Context(),
+	}
+	others := map[reflect.Type]any{
+		reflect.TypeFor[cudadrv.Ptr](): p, reflect.TypeFor[int64](): granule, reflect.TypeFor[cudadrv.Geometry](): oneThread,
+		reflect.TypeFor[[]byte](): make([]byte, 8), reflect.TypeFor[string](): "step", reflect.TypeFor[func()](): func() {},
+	}
+	refused := 0
+	for method := range reflect.TypeFor[*sim.Device]().Methods() {
+		if n := method.Type.NumOut(); n == 0 || method.Type.Out(n-1) != reflect.TypeFor[error]() {
+			continue
+		}
+		for wrong := 1; wrong < method.Type.NumIn(); wrong++ {
+			if _, ok := names[method.Type.In(wrong)]; !ok || method.Name == "LaunchLibrary" { // no library stands for it
+				continue
+			}
+			in := []reflect.Value{reflect.ValueOf(dev)}
+			for p := 1; p < method.Type.NumIn(); p++ {
+				of := method.Type.In(p)
+				value, ok := names[of]
+				switch {
+				case p == wrong:
+					in = append(in, reflect.ValueOf(uint64(none)).Convert(of))
+					continue
+				case !ok:
+					value, ok = others[of]
+				}
+				switch {
+				case ok:
+					in = append(in, reflect.ValueOf(value))
+				case !method.Type.IsVariadic() || p < method.Type.NumIn()-1:
+					in = append(in, reflect.Zero(of))
+				}
+			}
+			out := method.Func.Call(in)
+			err, _ := reflect.TypeAssert[error](out[len(out)-1])
+			want := cudadrv.InvalidHandle
+			switch of := method.Type.In(wrong); {
+			case of == reflect.TypeFor[cudadrv.Context]():
+				want = cudadrv.InvalidContext
+			case method.Name == "EndCapture", method.Name == "StreamEndCapture": // it has no capture
+				want = cudadrv.IllegalState
+			case of == reflect.TypeFor[cudadrv.Handle](), of == reflect.TypeFor[cudadrv.GraphNode]() && wrong > 1: // no node of the graph
+				want = cudadrv.InvalidValue
+			}
+			require.ErrorIs(t, err, want, "%s, argument %d", method.Name, wrong)
+			refused++
+		}
+	}
+	assert.Greater(t, refused, 50)
+}

@@ -2,7 +2,10 @@ package sim_test
 
 import (
 	"errors"
+	"fmt"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -46,6 +49,24 @@ func TestConfigsThatCannotBe(t *testing.T) {
 		require.ErrorIs(t, err, cudadrv.ErrNoDriver, "%+v", config)
 		assert.Nil(t, drv.Device(0))
 	}
+}
+
+// Each power of two from the least granularity to the largest one is a granularity, and no other number.
+func TestGranularitiesArePowersOfTwo(t *testing.T) {
+	var taken []int64
+	for bit := range 63 {
+		for _, g := range []int64{1<<bit - 1, 1 << bit, 1<<bit + 1} {
+			if _, err := sim.New(sim.Config{GranularityBytes: g}).DeviceCount(); err == nil && g != 0 && !slices.Contains(taken, g) {
+				taken = append(taken, g)
+			}
+		}
+	}
+	require.NotEmpty(t, taken)
+	for i, g := range taken[1:] {
+		assert.Equal(t, 2*taken[i], g)
+	}
+	_, err := sim.New(sim.Config{GranularityBytes: 3}).DeviceCount()
+	require.ErrorContains(t, err, fmt.Sprintf("want a power of two from %d to %d", taken[0], taken[len(taken)-1]))
 }
 
 func TestViewsBeforeAndAfterOpen(t *testing.T) {
@@ -364,4 +385,139 @@ func TestObjectsThatAreNotThere(t *testing.T) {
 	assert.Equal(t, map[string]int{"context": 1, "stream": 1, "captured stream": 1}, dev.Objects())
 	require.NoError(t, dev.Close())
 	assert.Empty(t, dev.Objects())
+}
+
+// A device that was closed and opened again is as a new one, whatever was left on it: it has no work to wait for, no failure, no
+// capture, no name of a stream, and nothing changes its new memory.
+func TestADeviceThatIsOpenedAgainIsNew(t *testing.T) {
+	fails := &recorder{fault: errors.New("the kernel fails")}
+	for name, leave := range map[string]func(dev *sim.Device, s cudadrv.Stream, p cudadrv.Ptr) error{
+		"nothing": func(*sim.Device, cudadrv.Stream, cudadrv.Ptr) error { return nil },
+		"work that takes time": func(dev *sim.Device, s cudadrv.Stream, _ cudadrv.Ptr) error {
+			return errors.Join(dev.Launch(s, time.Hour), dev.Launch(0, time.Hour))
+		},
+		"work that changes bytes": func(dev *sim.Device, s cudadrv.Stream, p cudadrv.Ptr) error {
+			return errors.Join(dev.Launch(s, time.Hour), dev.MemsetD8Async(p, 7, granule, s))
+		},
+		"the same, of freed memory": func(dev *sim.Device, s cudadrv.Stream, p cudadrv.Ptr) error {
+			at, err := dev.MemAddressReserve(granule)
+			h, err2 := dev.MemCreate(granule)
+			return errors.Join(err, err2, dev.MemMap(at, granule, h), dev.MemSetAccess(at, granule), dev.Launch(s, time.Hour),
+				dev.MemcpyDtoDAsync(p, at, granule, s), dev.MemUnmap(at, granule), dev.MemAddressFree(at, granule))
+		},
+		"a kernel that fails": func(dev *sim.Device, s cudadrv.Stream, _ cudadrv.Ptr) error {
+			_, err := dev.LaunchLibrary(cudadrv.LibraryWork{Library: "stands"}, s)
+			return err
+		},
+		"a failure": func(dev *sim.Device, s cudadrv.Stream, _ cudadrv.Ptr) error {
+			_, err := dev.LaunchLibrary(cudadrv.LibraryWork{Library: "stands"}, s)
+			if !errors.Is(dev.StreamSynchronize(s), fails.fault) {
+				return errors.New("the failure is missing")
+			}
+			return err
+		},
+		"a captured stream": func(dev *sim.Device, s cudadrv.Stream, p cudadrv.Ptr) error {
+			return errors.Join(dev.StreamBeginCapture(s, cudadrv.CaptureRelaxed), dev.MemsetD8Async(p, 7, granule, s))
+		},
+		"a destroyed stream": func(dev *sim.Device, s cudadrv.Stream, _ cudadrv.Ptr) error { return dev.StreamDestroy(s) },
+		"page-locked memory": func(dev *sim.Device, s cudadrv.Stream, p cudadrv.Ptr) error {
+			b, err := dev.MemHostAlloc(granule)
+			return errors.Join(err, dev.Launch(s, time.Hour), dev.MemcpyDtoHAsync(b, p, s))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			drv, old := start(t, sim.Config{Bytes: true, Executor: fails, ReuseStreamIDs: true})
+			s, err := old.StreamCreateBlocking()
+			require.NoError(t, err)
+			used, err := old.MemAlloc(granule)
+			require.NoError(t, err)
+			require.NoError(t, leave(old, s, used))
+			require.NoError(t, old.Close())
+			before := old.Now()
+
+			opened, err := drv.Open(0)
+			require.NoError(t, err)
+			dev := opened.(*sim.Device)
+			require.NoError(t, dev.CtxSynchronize())
+			require.NoError(t, dev.StreamSynchronize(0))
+			assert.Equal(t, before, dev.Now(), "there is nothing to wait for")
+			assert.True(t, idle(t, dev, 0))
+			assert.NotEqual(t, s, newStream(t, dev))
+			p, err := dev.MemAlloc(granule)
+			require.NoError(t, err)
+			assert.Equal(t, used, p)
+			dev.Advance(2 * time.Hour)
+			host := []byte{1}
+			require.NoError(t, dev.MemcpyDtoHAsync(host, p, 0))
+			assert.Zero(t, host[0])
+			free, total, err := dev.MemGetInfo()
+			require.NoError(t, err)
+			assert.EqualValues(t, granule, total-free)
+
+			at, err := dev.MemAddressReserve(granule) // another failure has nothing of the first
+			require.NoError(t, err)
+			h, err := dev.MemCreate(granule)
+			require.NoError(t, err)
+			require.NoError(t, errors.Join(dev.MemMap(at, granule, h), dev.MemSetAccess(at, granule)))
+			require.NoError(t, dev.MemsetD8Async(at, 1, granule, 0))
+			require.NoError(t, dev.MemUnmap(at, granule))
+			err = dev.CtxSynchronize()
+			require.ErrorIs(t, err, cudadrv.IllegalAddress)
+			require.NotErrorIs(t, err, fails.fault)
+			require.NoError(t, dev.Close())
+		})
+	}
+}
+
+// What a pair of calls takes, it gives back.
+func TestEachObjectGivesItsMemoryBack(t *testing.T) {
+	for name, pair := range map[string]func(dev *sim.Device) error{
+		"a plain allocation": func(dev *sim.Device) error {
+			p, err := dev.MemAlloc(granule)
+			return errors.Join(err, dev.MemFree(p))
+		},
+		"a handle": func(dev *sim.Device) error {
+			h, err := dev.MemCreate(granule)
+			return errors.Join(err, dev.MemRelease(h))
+		},
+		"a mapped handle": func(dev *sim.Device) error {
+			p, err := dev.MemAddressReserve(granule)
+			h, err2 := dev.MemCreate(granule)
+			return errors.Join(err, err2, dev.MemMap(p, granule, h), dev.MemRelease(h), dev.MemUnmap(p, granule), dev.MemAddressFree(p, granule))
+		},
+		"a module": func(dev *sim.Device) error {
+			m, err := dev.ModuleLoadData([]byte(".version 7.0\n.target sm_70\n.global .u32 a[1000000];\n.const .u8 b;"))
+			return errors.Join(err, dev.ModuleUnload(m))
+		},
+		"page-locked memory": func(dev *sim.Device) error {
+			b, err := dev.MemHostAlloc(granule)
+			return errors.Join(err, dev.MemFreeHost(b))
+		},
+		"a graph": func(dev *sim.Device) error {
+			s, err := dev.StreamCreate()
+			err = errors.Join(err, dev.StreamBeginCapture(s, cudadrv.CaptureRelaxed))
+			g, err2 := dev.StreamEndCapture(s)
+			x, err3 := dev.GraphInstantiate(g)
+			return errors.Join(err, err2, err3, dev.GraphDestroy(g), dev.GraphExecDestroy(x), dev.StreamDestroy(s))
+		},
+		"events": func(dev *sim.Device) error {
+			e, err := dev.EventCreate()
+			f, err2 := dev.EventCreateTimed()
+			return errors.Join(err, err2, dev.EventDestroy(e), dev.EventDestroy(f))
+		},
+	} {
+		_, dev := start(t, sim.Config{Bytes: true, TimedKernels: true})
+		before, _, err := dev.MemGetInfo()
+		require.NoError(t, err)
+		objects := dev.Objects()
+		for range 2 {
+			require.NoError(t, pair(dev), name)
+		}
+		after, _, err := dev.MemGetInfo()
+		require.NoError(t, err)
+		assert.Equal(t, before, after, name)
+		assert.Equal(t, objects, dev.Objects(), name)
+		require.NoError(t, dev.Audit(), name)
+		require.NoError(t, dev.Close())
+	}
 }

@@ -212,25 +212,35 @@ func TestAddressesAreUsedAgain(t *testing.T) {
 }
 
 // The audit finds every inconsistency.
+// Each mistake in the books has a line of its own in the report, whatever else it upsets.
 func TestAuditFindsWhatDoesNotAddUp(t *testing.T) {
 	const granule = DefaultGranularityBytes
-	for name, breakIt := range map[string]func(g *gpu, m *mapping, r *region){
-		"bytes":            func(g *gpu, _ *mapping, _ *region) { g.usedBytes++ },
-		"handle's count":   func(_ *gpu, m *mapping, _ *region) { m.handle.mapped++ },
-		"region's count":   func(_ *gpu, _ *mapping, r *region) { r.mapped-- },
-		"handle's name":    func(_ *gpu, m *mapping, _ *region) { m.handle.id++ },
-		"released":         func(_ *gpu, m *mapping, _ *region) { m.handle.released = true },
-		"lost mapping":     func(g *gpu, m *mapping, _ *region) { g.mappings.drop(m.start) },
-		"lost reservation": func(g *gpu, _ *mapping, r *region) { g.regions.drop(r.start) },
-		"moved mapping":    func(_ *gpu, m *mapping, _ *region) { m.start += 512 },
-		"short region":     func(_ *gpu, _ *mapping, r *region) { r.bytes = granule },
-		"overlap":          func(_ *gpu, m *mapping, _ *region) { m.handle.bytes *= 2 },
-		"region's start":   func(_ *gpu, _ *mapping, r *region) { r.start += 512 },
-		"region's span":    func(_ *gpu, _ *mapping, r *region) { r.spanBytes = 0 },
-		"queue":            func(g *gpu, _ *mapping, _ *region) { g.streams[0].drained = 1 },
-		"order of keys":    func(g *gpu, _ *mapping, _ *region) { slices.Reverse(g.mappings.chunks[0].keys) },
-		"count of keys":    func(g *gpu, _ *mapping, _ *region) { g.regions.count++ },
-		"values of keys":   func(g *gpu, _ *mapping, _ *region) { g.regions.chunks[0].values = nil },
+	for name, c := range map[string]struct {
+		says    string
+		breakIt func(g *gpu, m *mapping, r *region)
+	}{
+		"bytes":              {"bytes in use, ", func(g *gpu, _ *mapping, _ *region) { g.usedBytes++ }},
+		"handle's count":     {"is mapped 1 times and counts 2", func(_ *gpu, m *mapping, _ *region) { m.handle.mapped++ }},
+		"region's count":     {"counts 1 mappings and has 2", func(_ *gpu, _ *mapping, r *region) { r.mapped-- }},
+		"handle's name":      {"is in the books as ", func(_ *gpu, m *mapping, _ *region) { m.handle.id++ }},
+		"released":           {"released: true", func(_ *gpu, m *mapping, _ *region) { m.handle.released = true }},
+		"lost mapping":       {"counts 2 mappings and has 1", func(g *gpu, m *mapping, _ *region) { g.mappings.drop(m.start) }},
+		"lost reservation":   {"is not inside its reservation", func(g *gpu, _ *mapping, r *region) { g.regions.drop(r.start) }},
+		"moved mapping":      {"mapping at ", func(_ *gpu, m *mapping, _ *region) { m.start += 512 }},
+		"short region":       {"is not inside its reservation", func(_ *gpu, _ *mapping, r *region) { r.bytes = granule }},
+		"empty region":       {": {", func(_ *gpu, _ *mapping, r *region) { r.bytes = 0 }},
+		"mapping in a plain": {": {", func(_ *gpu, _ *mapping, r *region) { r.physicalBytes = 1 }},
+		"overlap":            {" before ", func(_ *gpu, m *mapping, _ *region) { m.handle.bytes *= 2 }},
+		"regions overlap": {" before ", func(g *gpu, _ *mapping, r *region) {
+			g.regions.put(r.start+cudadrv.Ptr(granule), &region{start: r.start + cudadrv.Ptr(granule), bytes: granule, spanBytes: granule})
+		}},
+		"region's start": {" before ", func(_ *gpu, _ *mapping, r *region) { r.start += 512 }},
+		"region's span":  {": {", func(_ *gpu, _ *mapping, r *region) { r.spanBytes = 0 }},
+		"queue":          {"the device at ", func(g *gpu, _ *mapping, _ *region) { g.streams[0].drained = 1 }},
+		"order of keys":  {" follows ", func(g *gpu, _ *mapping, _ *region) { slices.Reverse(g.mappings.chunks[0].keys) }},
+		"equal keys":     {" follows ", func(g *gpu, m *mapping, _ *region) { g.mappings.chunks[0].keys[1] = m.start }},
+		"count of keys":  {" counted", func(g *gpu, _ *mapping, _ *region) { g.regions.count++ }},
+		"values of keys": {"1 keys and 0 values", func(g *gpu, _ *mapping, _ *region) { g.regions.chunks[0].values = nil }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			drv := New(Config{})
@@ -247,10 +257,42 @@ func TestAuditFindsWhatDoesNotAddUp(t *testing.T) {
 			require.NoError(t, dev.Audit())
 			m, ok := dev.gpu.mappings.at(p)
 			require.True(t, ok)
-			breakIt(dev.gpu, m, m.region)
-			require.Error(t, dev.Audit())
+			c.breakIt(dev.gpu, m, m.region)
+			require.ErrorContains(t, dev.Audit(), c.says)
 		})
 	}
+}
+
+// A set of numbers has those that were added to it, and those of sets that were, and no other.
+func TestNodesAgainstAMap(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var sets [3]nodes
+		var dumb [3]map[int]bool
+		for i := range dumb {
+			dumb[i] = map[int]bool{}
+		}
+		set := rapid.IntRange(0, len(sets)-1)
+		t.Repeat(map[string]func(*rapid.T){
+			"add": func(t *rapid.T) {
+				to, number := set.Draw(t, "to"), rapid.IntRange(0, 200).Draw(t, "number")
+				sets[to].add(number)
+				dumb[to][number] = true
+			},
+			"add all": func(t *rapid.T) {
+				to, from := set.Draw(t, "to"), set.Draw(t, "from")
+				sets[to].addAll(sets[from])
+				maps.Copy(dumb[to], dumb[from])
+			},
+			"": func(t *rapid.T) {
+				for i, n := range sets {
+					require.Equal(t, len(dumb[i]), n.count())
+					for number := range dumb[i] {
+						require.True(t, number>>6 < len(n) && n[number>>6]&(1<<(number&63)) != 0, "%d is missing", number)
+					}
+				}
+			},
+		})
+	})
 }
 
 func TestCostsGrowWithBytesAndNeverTurnNegative(t *testing.T) {

@@ -195,6 +195,8 @@ func TestImagesThatAreNone(t *testing.T) {
 		header + ".entry a() { nonsense.u32 %r1; ret; }":          cudadrv.InvalidPTX,
 		header + ".entry a() { @!%p1 nonsense; }":                 cudadrv.InvalidPTX,
 		header + ".entry a() { HERE: { nonsense; } }":             cudadrv.InvalidPTX,
+		header + ".entry a() { { nonsense; }":                     cudadrv.InvalidPTX,
+		header + ".entry a() { { { nonsense; } ret; }":            cudadrv.InvalidPTX,
 		header + ".global .u32 a":                                 cudadrv.InvalidPTX,
 		header + ".global a;":                                     cudadrv.InvalidPTX,
 		header + ".global .u32 a[0];":                             cudadrv.InvalidPTX,

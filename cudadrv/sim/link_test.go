@@ -38,14 +38,31 @@ func TestJoinedTexts(t *testing.T) {
 	}
 }
 
-// A text may end anywhere, also within its header: no word is read beyond it, and what it has stays.
+// A text may end anywhere, also within its header: no word is read beyond it, what it has stays, and each directive of the header that
+// is whole is read and cut.
 func TestTextsThatEndEarly(t *testing.T) {
 	t.Parallel()
-	const first, text = ".version 7.0\n.target sm_70\nA", ".version 7.1\n.target sm_70, texmode_independent\n.address_size 64\nB"
-	for end := range text {
+	const first, version, target, size = ".version 7.0\n.target sm_70\nA", ".version 7.1", "\n.target sm_70, texmode_independent, debug", "\n.address_size 64"
+	const text = version + target + size + "\nB"
+	for end := range len(text) + 1 {
 		assert.NotPanics(t, func() {
 			assert.Contains(t, joined([]string{first, text[:end]}), "sm_70\nA\n")
 			joined([]string{text[:end], first})
 		}, "%q", text[:end])
+	}
+	for _, c := range []struct {
+		text, rest string
+		header     header
+	}{
+		{version, "", header{"7.1", ""}},
+		{version + "\n.target sm_70", "\n", header{"7.1", "sm_70"}},
+		{version + "\n.target sm_70, debug", "\n", header{"7.1", "sm_70"}},
+		{version + target, "\n", header{"7.1", "sm_70"}},
+		{version + target + size, "\n\n", header{"7.1", "sm_70"}},
+		{text, "\n\n\nB", header{"7.1", "sm_70"}},
+	} {
+		got, rest := cutHeader(c.text, false)
+		assert.Equal(t, c.header, got, "%q", c.text)
+		assert.Equal(t, c.rest, rest, "%q", c.text)
 	}
 }
