@@ -268,6 +268,57 @@ func testCallsInCaptures(b *bench) {
 	b.release(a)
 }
 
+// Work on the legacy default stream, by either name, is refused while a blocking stream is captured, and breaks that capture.
+// While another stream is captured it works.
+func testDefaultStreamInCaptures(b *bench) {
+	g, ok := b.graphs()
+	l, blocks := b.dev.(cudadrv.BlockingStreams)
+	if !ok || !blocks || !b.info.Capabilities.Has(cudadrv.BlockingCreation) {
+		return
+	}
+	a, tied := b.adding(), must(l.StreamCreateBlocking())(b)
+	b.defaultStreamInCaptures(g, a, tied)
+	b.ok(b.dev.StreamDestroy(tied))
+	b.release(a)
+}
+
+// defaultStreamInCaptures leaves no capture in progress, also if it fails.
+func (b *bench) defaultStreamInCaptures(g cudadrv.Graphs, a *adding, tied cudadrv.Stream) {
+	b.Helper()
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	defer drop(g, tied)
+	const bytes = 4 * addedWords
+	calls := map[string]func(s cudadrv.Stream) error{
+		"cuMemsetD8Async":   func(s cudadrv.Stream) error { return b.dev.MemsetD8Async(a.to, 1, bytes, s) },
+		"cuMemcpyDtoDAsync": func(s cudadrv.Stream) error { return b.dev.MemcpyDtoDAsync(a.to, a.from, bytes, s) },
+	}
+	if a.kernels != nil {
+		calls["cuLaunchKernel"] = func(s cudadrv.Stream) error {
+			return a.kernels.LaunchKernel(a.add, wide(addedWords), words(a.to, a.from, uint32(addedWords)), s)
+		}
+	}
+	if w, ok := b.dev.(cudadrv.WideWork); ok && b.info.Capabilities.Has(cudadrv.WideFills) {
+		calls["cuMemsetD32Async"] = func(s cudadrv.Stream) error { return w.MemsetD32Async(a.to, 1, addedWords, s) }
+	}
+	inner := b.captured(g, a.stream, cudadrv.CaptureRelaxed, func() { b.ok(b.dev.MemsetD8Async(a.to, 3, bytes, a.stream)) })
+	exec := must(g.GraphInstantiate(inner))(b)
+	calls["cuGraphLaunch"] = func(s cudadrv.Stream) error { return g.GraphLaunch(exec, s) }
+	for name, call := range calls {
+		for _, legacy := range []cudadrv.Stream{0, 1} {
+			b.ok(g.StreamBeginCapture(tied, cudadrv.CaptureRelaxed))
+			b.refused(call(legacy), name, cudadrv.CaptureImplicit)
+			_, err := g.StreamEndCapture(tied)
+			b.refused(err, "cuStreamEndCapture", cudadrv.CaptureBroken)
+			b.ok(call(legacy))
+			b.ok(g.GraphDestroy(b.captured(g, a.stream, cudadrv.CaptureRelaxed, func() { b.ok(call(legacy)) })))
+		}
+	}
+	b.ok(b.dev.CtxSynchronize())
+	b.ok(g.GraphExecDestroy(exec))
+	b.ok(g.GraphDestroy(inner))
+}
+
 // The information about a capture, and how it joins streams.
 func testCaptureInformation(b *bench) {
 	g, ok := b.graphs()

@@ -63,6 +63,7 @@ func Run(t *testing.T, open func(t *testing.T) cudadrv.Driver) {
 		{"graphs in graphs", testGraphsInGraphs},
 		{"graphs on host memory", testGraphsOnHostMemory},
 		{"calls in captures", testCallsInCaptures},
+		{"the default stream in captures", testDefaultStreamInCaptures},
 		{"capture information", testCaptureInformation},
 		{"capture mistakes", testCaptureMistakes},
 		{"timed events", testTimedEvents},
