@@ -76,7 +76,7 @@ type Graphs interface {
 	// ThreadExchangeStreamCaptureMode sets the mode of the calling thread, which the caller has locked, and returns the
 	// one before. In relaxed mode captures of others do not forbid calls of this thread.
 	ThreadExchangeStreamCaptureMode(mode CaptureMode) (CaptureMode, error)
-	// StreamGetCaptureInfo is StreamIsCapturing with the number of the capture: streams in one capture have the same.
+	// StreamGetCaptureInfo is StreamIsCapturing with the number of the capture, 0 for none: streams in one capture have the same.
 	StreamGetCaptureInfo(s Stream) (CaptureStatus, uint64, error)
 
 	// GraphGetNodes are the nodes of a graph, in the order in which they were made.

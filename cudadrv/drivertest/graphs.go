@@ -328,9 +328,10 @@ func testCaptureInformation(b *bench) {
 	s, other, e := b.stream(), b.stream(), b.event()
 	none := func(on cudadrv.Stream) {
 		b.Helper()
-		status, _, err := g.StreamGetCaptureInfo(on)
+		status, number, err := g.StreamGetCaptureInfo(on)
 		b.ok(err)
 		assert.Equal(b, cudadrv.CaptureNone, status)
+		assert.Zero(b, number)
 	}
 	none(s)
 	graph := b.captured(g, s, cudadrv.CaptureThreadLocal, func() {
@@ -344,6 +345,7 @@ func testCaptureInformation(b *bench) {
 		b.ok(err)
 		assert.Equal(b, cudadrv.CaptureActive, status)
 		assert.Equal(b, number, joined, "one capture has one number")
+		assert.NotZero(b, number)
 		if q, ok := b.dev.(cudadrv.CaptureQueries); ok && b.info.Capabilities.Has(cudadrv.CaptureInformation) {
 			assert.Equal(b, cudadrv.CaptureActive, must(q.StreamIsCapturing(s))(b))
 		}

@@ -94,6 +94,7 @@ func TestAnOldDriver(t *testing.T) {
 	var old *VersionError
 	require.ErrorAs(t, err, &old)
 	assert.Equal(t, 10020, old.Have)
+	assert.Equal(t, 11080, old.Needed)
 	require.ErrorIs(t, err, cudadrv.ErrNoDriver)
 	require.ErrorContains(t, err, "CUDA 10.2")
 	require.ErrorContains(t, err, "11.8 or later")

@@ -40,37 +40,7 @@ func TestEachMethodReturnsTheDriversError(t *testing.T) {
 			if !ok {
 				function = "cu" + method.Name
 			}
-			in := []reflect.Value{reflect.ValueOf(dev)}
-			for p := 1; p < method.Type.NumIn(); p++ {
-				variadic := method.Type.IsVariadic() && p == method.Type.NumIn()-1
-				switch of := method.Type.In(p); {
-				case variadic && of.Elem().Kind() == reflect.Int:
-					in = append(in, reflect.ValueOf(0))
-				case variadic && of.Elem() == reflect.TypeFor[[]byte]():
-					in = append(in, reflect.ValueOf([]byte(".version 7.0\n.target sm_70\n.address_size 64\n")))
-				case variadic:
-				case of == reflect.TypeFor[[]byte]():
-					in = append(in, reflect.ValueOf(make([]byte, 8)))
-				case of == reflect.TypeFor[[][]byte]():
-					in = append(in, reflect.ValueOf([][]byte{make([]byte, 8)}))
-				case of == reflect.TypeFor[int64]():
-					in = append(in, reflect.ValueOf(int64(2<<20)))
-				case of == reflect.TypeFor[cudadrv.Copy2D]():
-					in = append(in, reflect.ValueOf(cudadrv.Copy2D{WidthBytes: 8, Rows: 1, DstPitch: 8, SrcPitch: 8}))
-				case of == reflect.TypeFor[func()]():
-					in = append(in, reflect.ValueOf(func() {}))
-				case of == reflect.TypeFor[cudadrv.TensorMap]():
-					in = append(in, reflect.ValueOf(cudadrv.TensorMap{
-						Ptr: 4096, Type: cudadrv.TensorBFloat16, Rank: 1, Dims: [cudadrv.MaxTensorRank]int64{64}, Box: [cudadrv.MaxTensorRank]int32{8},
-					}))
-				case of.Kind() == reflect.Int:
-					in = append(in, reflect.ValueOf(1))
-				case of.Kind() == reflect.Uint64 || of.Kind() == reflect.Uintptr: // a handle or an address: the driver refuses before it reads it
-					in = append(in, reflect.ValueOf(uint64(4096)).Convert(of))
-				default:
-					in = append(in, reflect.Zero(of))
-				}
-			}
+			in := argumentsOf(dev, method)
 			called := cmp.Or(versions[function], function)
 			f.failCall(called, 1, int32(cudadrv.LaunchFailed))
 			last, ok := reflect.TypeAssert[error](method.Func.Call(in)[n-1])
@@ -85,4 +55,60 @@ func TestEachMethodReturnsTheDriversError(t *testing.T) {
 	}
 	assert.Greater(t, tried, 60)
 	assert.NoError(t, dev.Close())
+}
+
+// argumentsOf returns arguments of a method, with the device, that the package itself does not refuse.
+func argumentsOf(dev cudadrv.Device, method reflect.Method) []reflect.Value {
+	in := []reflect.Value{reflect.ValueOf(dev)}
+	for p := 1; p < method.Type.NumIn(); p++ {
+		variadic := method.Type.IsVariadic() && p == method.Type.NumIn()-1
+		switch of := method.Type.In(p); {
+		case variadic && of.Elem().Kind() == reflect.Int:
+			in = append(in, reflect.ValueOf(0))
+		case variadic && of.Elem() == reflect.TypeFor[[]byte]():
+			in = append(in, reflect.ValueOf([]byte(".version 7.0\n.target sm_70\n.address_size 64\n")))
+		case variadic:
+		case of == reflect.TypeFor[[]byte]():
+			in = append(in, reflect.ValueOf(make([]byte, 8)))
+		case of == reflect.TypeFor[[][]byte]():
+			in = append(in, reflect.ValueOf([][]byte{make([]byte, 8)}))
+		case of == reflect.TypeFor[int64]():
+			in = append(in, reflect.ValueOf(int64(2<<20)))
+		case of == reflect.TypeFor[cudadrv.Copy2D]():
+			in = append(in, reflect.ValueOf(cudadrv.Copy2D{WidthBytes: 8, Rows: 1, DstPitch: 8, SrcPitch: 8}))
+		case of == reflect.TypeFor[func()]():
+			in = append(in, reflect.ValueOf(func() {}))
+		case of == reflect.TypeFor[cudadrv.TensorMap]():
+			in = append(in, reflect.ValueOf(cudadrv.TensorMap{
+				Ptr: 4096, Type: cudadrv.TensorBFloat16, Rank: 1, Dims: [cudadrv.MaxTensorRank]int64{64}, Box: [cudadrv.MaxTensorRank]int32{8},
+			}))
+		case of.Kind() == reflect.Int:
+			in = append(in, reflect.ValueOf(1))
+		case of.Kind() == reflect.Uint64 || of.Kind() == reflect.Uintptr: // a handle or an address: the driver refuses before it reads it
+			in = append(in, reflect.ValueOf(uint64(4096)).Convert(of))
+		default:
+			in = append(in, reflect.Zero(of))
+		}
+	}
+	return in
+}
+
+// Each method of a device that was closed is refused, and asks no driver.
+func TestEachMethodOfAClosedDeviceIsRefused(t *testing.T) {
+	f := newFake(t)
+	dev, err := f.driver().Open(0)
+	require.NoError(t, err)
+	require.NoError(t, dev.Close())
+	before, tried := f.calls(""), 0
+	for method := range reflect.TypeOf(dev).Methods() {
+		n := method.Type.NumOut()
+		if n == 0 || method.Type.Out(n-1) != reflect.TypeFor[error]() || method.Name == "Close" {
+			continue
+		}
+		last, _ := reflect.TypeAssert[error](method.Func.Call(argumentsOf(dev, method))[n-1])
+		require.ErrorIs(t, last, cudadrv.InvalidContext, method.Name)
+		tried++
+	}
+	assert.Greater(t, tried, 60)
+	assert.Equal(t, before, f.calls(""))
 }

@@ -162,20 +162,27 @@ func TestWhatIsSeenOnTheWayToTheDevice(t *testing.T) {
 		}, true},
 		"a call that failed": {func(y *yard) { require.Error(y.t, y.StreamWaitEvent(y.two, 12345)) }, false},
 	} {
-		t.Run(name, func(t *testing.T) {
-			y := newYard(t)
-			y.alloc(4096, y.one)
-			y.writes(y.one, 4096)
-			c.order(y)
-			y.writes(y.two, 4096)
-			if c.fine {
-				require.NoError(t, y.checker.Err())
-				return
-			}
-			assert.Equal(t, []hazard.Kind{hazard.Race}, y.kinds())
-			assert.ErrorContains(t, y.checker.Err(), "hazard: 1 hazards")
-			assert.ErrorContains(t, y.checker.Err(), "(hazard_test.go:")
-		})
+		for view, of := range map[string]func(y *yard) cudadrv.Device{
+			"the driver's view":                  func(y *yard) cudadrv.Device { return y.Device },
+			"the program's view of it":           func(y *yard) cudadrv.Device { return cudadrv.ProgramView(y.Device) },
+			"the program's view of an allocator": func(y *yard) cudadrv.Device { return cudadrv.ProgramView(y.allocator) },
+		} {
+			t.Run(name+", "+view, func(t *testing.T) {
+				y := newYard(t)
+				y.Device = of(y).(*hazard.Device)
+				y.alloc(4096, y.one)
+				y.writes(y.one, 4096)
+				c.order(y)
+				y.writes(y.two, 4096)
+				if c.fine {
+					require.NoError(t, y.checker.Err())
+					return
+				}
+				assert.Equal(t, []hazard.Kind{hazard.Race}, y.kinds())
+				assert.ErrorContains(t, y.checker.Err(), "hazard: 1 hazards")
+				assert.ErrorContains(t, y.checker.Err(), "(hazard_test.go:")
+			})
+		}
 	}
 }
 

@@ -450,6 +450,45 @@ func TestReportsAreBounded(t *testing.T) {
 	assert.Equal(t, "Kind(99)", core.Kind(99).String())
 }
 
+// A report is known by its place and the place before: of the earlier use, or of the free of a buffer that nothing had used.
+func TestReportsAreKnownByBothPlaces(t *testing.T) {
+	const bytes = 0x1000
+	for name, before := range map[string]func(b bench, p cudadrv.Ptr, first bool){
+		"a free": func(b bench, p cudadrv.Ptr, first bool) {
+			if b.alloc(p, bytes, one); first {
+				b.Freed(p, site.Here(0))
+			} else {
+				b.Freed(p, site.Here(0))
+			}
+		},
+		"a use": func(b bench, p cudadrv.Ptr, first bool) {
+			written := []core.Access{{Ptr: p, Bytes: bytes, Write: true}}
+			if b.alloc(p, bytes, one); first {
+				b.Work(one, "kernel", site.Here(0), written)
+			} else {
+				b.Work(one, "kernel", site.Here(0), written)
+			}
+		},
+		"an unmap": func(b bench, p cudadrv.Ptr, first bool) {
+			if first {
+				b.Unmapped(p, bytes, core.Allocator, site.Here(0))
+			} else {
+				b.Unmapped(p, bytes, core.Allocator, site.Here(0))
+			}
+		},
+	} {
+		b := newBench(t)
+		for i := range 6 {
+			p := arena + cudadrv.Ptr(i)*bytes
+			before(b, p, i < 3)
+			b.reads(two, p, bytes)
+		}
+		kept, count := b.Reports()
+		assert.Len(t, kept, 2, name)
+		assert.EqualValues(t, 6, count, name)
+	}
+}
+
 func TestPastIsBounded(t *testing.T) {
 	b := newBench(t)
 	for i := range cudadrv.Ptr(10_000) {
