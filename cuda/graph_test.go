@@ -216,13 +216,28 @@ func TestBranchesUseMemoryAgainBehindAJoin(t *testing.T) {
 	assert.LessOrEqual(t, many, few)
 }
 
+// inEachRole runs f with three captured streams in each order: the one that began the capture is any of them.
+func inEachRole(t *testing.T, f func(r *rig, c, d, e *cuda.Context)) {
+	t.Helper()
+	for _, role := range [][3]int{{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}} {
+		r, first := newRig(t)
+		all := []*cuda.Context{first, r.context(), r.context()}
+		g := r.graph(first, func() {
+			require.NoError(t, all[1].Wait(first))
+			require.NoError(t, all[2].Wait(first))
+			f(r, all[role[0]], all[role[1]], all[role[2]])
+			require.NoError(t, first.Wait(all[1]))
+			require.NoError(t, first.Wait(all[2]))
+		})
+		require.NoError(t, g.Launch(first))
+		r.sync(first)
+		require.NoError(t, g.Close())
+	}
+}
+
 // The memory of a joined branch is reused at once, but not if the branch has work after the join.
 func TestReuseInACaptureIsBehindAllUses(t *testing.T) {
-	r, c := newRig(t)
-	d, e := r.context(), r.context()
-	g := r.graph(c, func() {
-		require.NoError(t, d.Wait(c))
-		require.NoError(t, e.Wait(c))
+	inEachRole(t, func(r *rig, c, d, e *cuda.Context) {
 		x := r.alloc(d, 8*mib)
 		require.NoError(t, d.Fill8(cuda.Whole(x), 1))
 		require.NoError(t, e.Wait(d))
@@ -243,9 +258,6 @@ func TestReuseInACaptureIsBehindAllUses(t *testing.T) {
 		require.NoError(t, c.Fill8(cuda.Whole(again), 4))
 		r.free(y, z, again)
 	})
-	require.NoError(t, g.Launch(c))
-	r.sync(c)
-	require.NoError(t, g.Close())
 }
 
 // Work that is submitted past the package to the stream that has allocated a buffer is before the free of that.
@@ -269,25 +281,33 @@ func TestWorkPastThePackageIsBeforeAFree(t *testing.T) {
 	require.NoError(t, g.Close())
 }
 
-// Work of a branch on a buffer that another one has allocated waits for the allocation: the memory may have been in use before.
+// Work of a branch on a buffer that another one has allocated waits for the allocation: the memory may have been in use before. Work
+// that is behind it already does not wait again.
 func TestABranchIsBehindTheAllocationOfItsBuffers(t *testing.T) {
-	r, c := newRig(t)
-	d := r.context()
-	g := r.graph(c, func() {
-		require.NoError(t, d.Wait(c))
+	inEachRole(t, func(r *rig, c, d, e *cuda.Context) {
+		waits := func() uint64 {
+			gpu, ok := r.dev.GPU().Inner().(*sim.Device)
+			require.True(t, ok)
+			return gpu.Counts()["cuStreamWaitEvent"]
+		}
 		x := r.alloc(c, 8*mib)
 		require.NoError(t, c.Fill8(cuda.Whole(x), 1))
 		at := x.Ptr()
 		r.free(x)
 		y := r.alloc(c, 8*mib)
 		require.Equal(t, at, y.Ptr())
+		before := waits()
 		require.NoError(t, d.Fill8(cuda.Whole(y), 2))
-		require.NoError(t, c.Wait(d))
+		assert.Equal(t, before+1, waits())
+		require.NoError(t, d.Fill8(cuda.Whole(y), 3))
+		assert.Equal(t, before+1, waits(), "it has waited")
+		require.NoError(t, e.Wait(d))
+		require.NoError(t, e.Fill8(cuda.Whole(y), 4))
+		assert.Equal(t, before+2, waits(), "it is behind d, and so behind c")
+		require.NoError(t, c.Wait(e))
+		require.NoError(t, c.Fill8(cuda.Whole(y), 5))
 		r.free(y)
 	})
-	require.NoError(t, g.Launch(c))
-	r.sync(c)
-	require.NoError(t, g.Close())
 }
 
 func TestACaptureThatFailsLeavesNothing(t *testing.T) {

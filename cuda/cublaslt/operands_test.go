@@ -5,6 +5,7 @@ package cublaslt_test
 import (
 	"context"
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -130,13 +131,16 @@ func TestAProductTouchesItsOperandsAlone(t *testing.T) {
 	h, err := cublaslt.Open(r.c)
 	require.NoError(t, err)
 	const around = 8 << 20 // bytes of each buffer before its operand, and after it: more than the operand has
-	for _, p := range []gemm.Problem{
+	for i, p := range []gemm.Problem{
 		{M: 4, N: 8, K: 16, Bias: true, Epilogue: gemm.GELUAux},
 		{M: 4, N: 8, K: 16, Epilogue: gemm.GELUGradient},
+		{M: 4, N: 8, K: 16},
+		{M: 4, N: 8, K: 16},
 	} {
 		p, e, err := p.Check()
 		require.NoError(t, err)
-		plan, err := h.Plan(p, cublaslt.Alignment{A: 16, B: 16, C: 16, Bias: 16, Aux: 16}, false)
+		beta := []float64{0, 0, 0, 1}[i]
+		plan, err := h.Plan(p, cublaslt.Alignment{A: 16, B: 16, C: 16, Bias: 16, Aux: 16}, beta != 0)
 		require.NoError(t, err)
 		require.Positive(t, plan.WorkspaceBytes)
 		var all []cuda.Range
@@ -149,7 +153,7 @@ func TestAProductTouchesItsOperandsAlone(t *testing.T) {
 			all = append(all, cuda.Part(b, around, bytes))
 			return all[len(all)-1]
 		}
-		o := gemm.Operands{A: part(e.A), B: part(e.B), C: part(e.C), Bias: part(e.Bias), Aux: part(e.Aux), Alpha: 1}
+		o := gemm.Operands{A: part(e.A), B: part(e.B), C: part(e.C), Bias: part(e.Bias), Aux: part(e.Aux), Alpha: 1, Beta: beta}
 		work := part(plan.WorkspaceBytes)
 		require.NoError(t, other.Wait(r.c), "its memory is new")
 		require.NoError(t, plan.Launch(r.c, o, e, work))
@@ -176,6 +180,60 @@ func TestAProductTouchesItsOperandsAlone(t *testing.T) {
 	require.NoError(t, h.Close())
 	require.NoError(t, other.Close())
 	require.NoError(t, view.Close())
+}
+
+// C is read where Beta is not 0, and only there.
+func TestAProductReadsCForBeta(t *testing.T) {
+	for beta, want := range map[float64][]string{0: {"writes"}, 0.5: {"reads", "writes"}, -1: {"reads", "writes"}} {
+		var checked *hazard.Driver
+		r := newRigOn(t, func(c vram.Config) vram.Config {
+			c, checked = vramtest.Watch(c)
+			return c
+		})
+		view, err := checked.View(0)
+		require.NoError(t, err)
+		other, err := view.StreamCreate()
+		require.NoError(t, err)
+		h, err := cublaslt.Open(r.c)
+		require.NoError(t, err)
+		p, e, o := r.ones(gemm.Problem{M: 4, N: 8, K: 16})
+		require.NoError(t, r.c.Synchronize(t.Context()))
+		o.Beta = beta
+		require.NoError(t, view.MemsetD8Async(o.C.Buffer.Ptr(), 0, 4, other))
+		require.NoError(t, r.multiply(h, p, e, o))
+		reports, _ := checked.Checker(0).Reports()
+		var got []string
+		for _, one := range reports {
+			got = append(got, one.Now.What[strings.LastIndex(one.Now.What, " ")+1:])
+		}
+		assert.Equal(t, want, got, "beta %v", beta)
+		require.NoError(t, view.CtxSynchronize())
+		require.NoError(t, view.StreamDestroy(other))
+		require.NoError(t, h.Close())
+		require.NoError(t, view.Close())
+	}
+}
+
+// A problem that the library is not asked about is not supported.
+func TestProblemsThatTheLibraryIsNotAsked(t *testing.T) {
+	r := newRig(t)
+	h, err := cublaslt.Open(r.c)
+	require.NoError(t, err)
+	for _, p := range []gemm.Problem{
+		{M: 4, N: 8},
+		{M: 4, K: 8},
+		{N: 8, K: 16},
+		{M: 4, N: 8, K: 16, Precision: gemm.RoundedF16},
+		{M: 4, N: 8, K: 16, Epilogue: gemm.GELUGradient, Bias: true},
+	} {
+		p = p.Filled()
+		_, err := h.Plan(p, cublaslt.Alignment{A: 16, B: 16, C: 16, Bias: 16, Aux: 16}, false)
+		var refused *cublaslt.UnsupportedError
+		require.ErrorAs(t, err, &refused, "%+v", p)
+		assert.Equal(t, cublaslt.UnsupportedError{Problem: p, Status: cublaslt.NotSupported}, *refused)
+	}
+	assert.Zero(t, r.calls("cublasLtMatmulAlgoGetHeuristic"))
+	require.NoError(t, h.Close())
 }
 
 // The library may find no algorithm in three ways, and each is remembered. Another failure of the question is not.

@@ -2,6 +2,7 @@ package gemm_test
 
 import (
 	"math"
+	"math/big"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -46,6 +47,36 @@ func TestOverflows(t *testing.T) {
 	_, e, err := gemm.Problem{M: 1 << 20, N: 1 << 20, K: 1 << 20}.Check()
 	require.NoError(t, err)
 	assert.Equal(t, int64(4)<<40, e.C)
+}
+
+// The extent of an operand is that of numbers without a limit, or it is refused.
+func TestExtentsAgainstLargeNumbers(t *testing.T) {
+	far := []int64{1, 3, math.MaxInt64}
+	for _, part := range []int64{2, 4, 8} {
+		far = append(far, math.MaxInt64/part-3, math.MaxInt64/part-1, math.MaxInt64/part, math.MaxInt64/part+1, math.MaxInt64/part*(part-1))
+	}
+	for _, ld := range far {
+		for _, stride := range far {
+			for shape := range 3 * 3 * 2 {
+				p := gemm.Problem{M: int64(shape%3) + 1, Batch: int64(shape/3%3) + 1, K: 1 + 2*int64(shape/9), N: 1, LDA: ld, StrideA: stride}
+				if ld < p.K {
+					continue
+				}
+				want := new(big.Int).Mul(big.NewInt(p.M-1), big.NewInt(ld))
+				want.Add(want, new(big.Int).Mul(big.NewInt(p.Batch-1), big.NewInt(stride)))
+				want.Add(want, big.NewInt(p.K)).Mul(want, big.NewInt(4))
+				_, e, err := p.Check()
+				if !want.IsInt64() {
+					var refused *gemm.ProblemError
+					require.ErrorAs(t, err, &refused, "%+v", p)
+					assert.Equal(t, "A", refused.Field, "%+v", p)
+					continue
+				}
+				require.NoError(t, err, "%+v", p)
+				assert.Equal(t, want.Int64(), e.A, "%+v", p)
+			}
+		}
+	}
 }
 
 // Random shapes are refused, or touch exactly the memory of the definition.
