@@ -240,14 +240,17 @@ func TestCloseUnderStress(t *testing.T) {
 // call runs, free memory is within the bound, and a closed pool keeps none: its last blocks return with their frees.
 func TestTheBoundBetweenItsSteps(t *testing.T) {
 	t.Parallel()
+	reached := 0
 	rapid.Check(t, func(t *rapid.T) {
 		for range 100 { // few of these interleavings are a danger
-			boundBetweenSteps(t)
+			boundBetweenSteps(t, &reached)
 		}
 	})
+	assert.Positive(t, reached, "nothing ran between two steps")
 }
 
-func boundBetweenSteps(t *rapid.T) {
+// boundBetweenSteps adds the places between steps that it came to.
+func boundBetweenSteps(t *rapid.T, reached *int) {
 	source := NewAligned()
 	p, err := Pooled(source, PoolConfig{KeepBytes: 256})
 	require.NoError(t, err)
@@ -283,7 +286,7 @@ func boundBetweenSteps(t *rapid.T) {
 		}
 	}
 	p.bound.reach = func() {
-		if depth < 2 && rapid.Bool().Draw(t, "another runs") {
+		if *reached++; depth < 2 && rapid.Bool().Draw(t, "another runs") {
 			depth++
 			step()
 			depth--
