@@ -268,6 +268,8 @@ func TestAFaultNamesTheLaunchOfAGraph(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, graph.Launch(c))
 		require.NoError(t, c.Synchronize(t.Context()))
+		require.NoError(t, g.faults.Add(fault.Rule{Func: "cuGraphLaunch", Count: 1, Result: cudadrv.OutOfMemory}))
+		require.ErrorIs(t, graph.Launch(c), cudadrv.OutOfMemory, "a recorded launch that the driver refuses")
 		require.NoError(t, c.LaunchWith("library", func(device cudadrv.Device, on cudadrv.Stream) error {
 			return device.MemsetD8Async(x.Ptr(), 1, 64, on)
 		}, cuda.Out(x)))

@@ -190,6 +190,11 @@ func TestCountsOfParametersInFatBinaries(t *testing.T) {
 	for n := range whole {
 		assert.Empty(t, paramCounts(whole[:n]), "truncated to %d bytes", n)
 	}
+	for more := range 63 { // bytes after the last part that are no part, and belong to the body
+		image := append(slices.Clone(whole), make([]byte, more+1)...)
+		binary.LittleEndian.PutUint64(image[8:], uint64(len(image)-fatHeaderBytes))
+		assert.Empty(t, paramCounts(image), "%d bytes more", more+1)
+	}
 	bits := map[int]int{6: 16, 8: 64, 16 + 4: 32, 16 + 8: 64} // of the sizes of the headers, the body and the part
 	for at, width := range bits {
 		for more := range uint64(128) { // sums that overflow
@@ -250,6 +255,22 @@ func TestFunctionAsksForNoParameterTooMany(t *testing.T) {
 		require.ErrorAs(t, err, &wrong, "the arguments are held against them")
 	}
 	require.NoError(t, m.Unload())
+	// Without a text the driver alone tells the parameters; so it does where it disagrees with the text.
+	for name, text := range map[string]string{
+		"none": "", "more bytes": ".entry k(.param .u64 x, .param .u64 y)", "more parameters": ".entry k(.param .u64 x, .param .u32 y, .param .u32 z)",
+	} {
+		m, err := c.LoadModule([]byte(".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry k(.param .u64 x, .param .u32 y) { ret; }\n"))
+		require.NoError(t, err)
+		if m.signatures = signatures([]byte(text)); name == "more parameters" {
+			m.signatures = map[string]signature{"k": {count: 2, params: m.signatures["k"].params}}
+		}
+		f, err := m.Function("k")
+		require.NoError(t, err, name)
+		all, known := f.Parameters()
+		assert.True(t, known, name)
+		assert.Equal(t, []Parameter{{Bytes: 8}, {Offset: 8, Bytes: 4}}, all, name)
+		require.NoError(t, m.Unload())
+	}
 	require.NoError(t, c.Close())
 	require.NoError(t, s.Close())
 	require.NoError(t, dev.Close())

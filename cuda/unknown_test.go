@@ -60,6 +60,9 @@ func TestParametersThatAreNotKnown(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, g.SetArg(0, 2, Value(uint32(0x01020304))))
 	assert.Equal(t, []byte{1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 3, 2, 1}, g.kernels[0].packed)
+	require.NoError(t, g.SetArg(0, 0, Value(uint8(5))))
+	require.NoError(t, g.SetArg(0, 1, Null()))
+	assert.Equal(t, []byte{5, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 3, 2, 1}, g.kernels[0].packed)
 	for _, wrong := range []struct {
 		parameter int
 		arg       Arg
