@@ -85,7 +85,9 @@ type Device struct {
 	sampled      shared.Mark      // live bytes at ticks, with StatsOn
 	pending      shared.Mark      // pending bytes of all streams, as statistics were read
 	gonePeak     shared.Mark      // live bytes of streams that have ended, each alone
+	gonePending  shared.Mark      // likewise of their pending bytes
 	scopes       atomic.Uint64    // numbers of Measure
+	running      scopes           // of Measure
 	profile      streams.Profile  // see Profile
 	helpers      *site.Helpers    // of Config.Helpers
 	observers    streams.Observers
@@ -256,6 +258,7 @@ func (d *Device) openBy(c *Config, e *engine, h StreamHandle, adopted bool) (*St
 	case taken != nil: // by a call at the same time
 		return nil, errors.Join(taken, s.Close())
 	}
+	d.join(control)
 	d.applyTo(control, c)
 	return s, nil
 }
@@ -303,6 +306,7 @@ func (d *Device) tick(e *engine) {
 }
 
 func (d *Device) forget(s *streams.Control) {
+	d.leave(s) // before it leaves the list: see scope.end
 	d.change(func(r *registry) {
 		for i := range r.open {
 			if r.open[i] == s {
@@ -310,6 +314,7 @@ func (d *Device) forget(s *streams.Control) {
 				last := s.LastStats()
 				r.gone.count(last)
 				d.gonePeak.Raise(last.PeakLiveBytes)
+				d.gonePending.Raise(last.PeakPendingBytes)
 				return
 			}
 		}

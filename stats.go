@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-vram/vram/cudadrv/meter"
@@ -183,6 +184,7 @@ type readings struct {
 	live, sampled *int64                      // likewise
 	pendingBytes  *int64                      // likewise
 	gone          *int64                      // likewise
+	gonePending   *int64                      // likewise
 }
 
 // read implements Stats.
@@ -216,7 +218,7 @@ func (d *Device) read(peaks *readings) Stats {
 	s.chargeHanded(e.peers.Handed())
 	d.pending.Raise(s.PendingBytes)
 	d.sampled.Raise(s.LiveBytes) // no later reading has a lower peak
-	s.PeakPendingBytes = max(s.PeakPendingBytes, either(peaks.pendingBytes, &d.pending))
+	s.PeakPendingBytes = max(s.PeakPendingBytes, either(peaks.pendingBytes, &d.pending), either(peaks.gonePending, &d.gonePending))
 	s.PeakLiveBytes = either(peaks.sampled, &d.sampled)
 	if p, ok := e.books(ctx); ok {
 		if peaks.pool != nil {
@@ -243,6 +245,9 @@ func (d *Device) read(peaks *readings) Stats {
 		s.PeakLiveBytes = max(s.Streams[0].PeakLiveBytes, either(peaks.gone, &d.gonePeak))
 	default:
 		s.PeakLiveBytes = max(s.PeakLiveBytes, either(peaks.gone, &d.gonePeak))
+		for i := range s.Streams { // neither the pool nor a tick may have seen what a cache served
+			s.PeakLiveBytes = max(s.PeakLiveBytes, s.Streams[i].PeakLiveBytes)
+		}
 	}
 	s.PeakLiveBytes = max(s.PeakLiveBytes, s.LiveBytes)
 	if s.PeakReservedBytes > 0 { // samples of several streams are of different moments
@@ -386,6 +391,7 @@ func (d *Device) ResetPeaks() {
 	d.pending.Reset(pendingBytes)
 	d.sampled.Reset(0)
 	d.gonePeak.Reset(0)
+	d.gonePending.Reset(0)
 	d.live.ResetPeak()
 	if e := d.engine.Load(); e != nil {
 		_ = e.pool.ResetPeaks(ctx, liveBytes)
@@ -688,13 +694,42 @@ func call(f func()) {
 	}
 }
 
-// scope is a running measurement.
+// scope is a running measurement. Its number stands for it in streams and in the pool.
 type scope struct {
-	device  *Device
-	number  uint64
-	streams []*streams.Control // in which the scope has begun
-	engine  *engine            // nil: the device was not in use then
-	shared  []sharedScope
+	device *Device
+	number uint64
+	engine *engine // nil: the device was not in use then
+	shared []sharedScope
+	begun  map[uint32]bool // streams that were open then, by ID
+	lastID uint32          // streams with higher IDs were opened inside
+	ended  atomic.Bool
+
+	// The maxima of streams that have ended inside, each alone.
+	gone, gonePending atomic.Int64
+}
+
+// scopes are the running measurements of a device. The list is replaced, never changed.
+type scopes struct{ all atomic.Pointer[[]*scope] }
+
+func (r *scopes) list() []*scope {
+	if all := r.all.Load(); all != nil {
+		return *all
+	}
+	return nil
+}
+
+// change replaces the list by a changed copy.
+func (r *scopes) change(edit func([]*scope) []*scope) {
+	for {
+		old := r.all.Load()
+		var next []*scope
+		if old != nil {
+			next = slices.Clone(*old)
+		}
+		if next = edit(next); r.all.CompareAndSwap(old, &next) {
+			return
+		}
+	}
 }
 
 // sharedScope is the scope of a maximum that many goroutines update, and the destination of its peak.
@@ -705,12 +740,16 @@ type sharedScope struct {
 
 func (d *Device) beginScope() *scope {
 	ctx := context.Background()
-	s := &scope{device: d, number: d.scopes.Add(1), engine: d.engine.Load()}
+	s := &scope{device: d, number: d.scopes.Add(1), engine: d.engine.Load(), begun: map[uint32]bool{}, lastID: d.lastID.Load()}
 	open := d.streams.Load().open
 	liveBytes, pendingBytes := liveOf(ctx, open)
 	for _, one := range open {
-		if one.BeginScope(ctx, s.number) == nil {
-			s.streams = append(s.streams, one)
+		s.begun[one.ID()] = one.BeginScope(ctx, s.number) == nil // else it has ended before
+	}
+	d.running.change(func(all []*scope) []*scope { return append(all, s) })
+	for _, one := range d.streams.Load().open { // those that were opened in between, and did not see it
+		if _, known := s.begun[one.ID()]; !known {
+			_ = one.BeginScope(ctx, s.number)
 		}
 	}
 	s.shared = []sharedScope{
@@ -729,16 +768,46 @@ func (d *Device) beginScope() *scope {
 	return s
 }
 
+// join begins the running scopes in a stream that was opened inside them.
+func (d *Device) join(one *streams.Control) {
+	for _, s := range d.running.list() {
+		_ = one.BeginScope(context.Background(), s.number) // likewise
+		if s.ended.Load() {
+			one.EndScope(s.number)
+		}
+	}
+}
+
+// leave adds the peaks of a stream that has ended to the running scopes.
+func (d *Device) leave(one *streams.Control) {
+	for _, s := range d.running.list() {
+		s.leave(one, one.EndScope(s.number))
+	}
+}
+
+// leave adds the peaks of a stream that has ended, unless it had ended before.
+func (s *scope) leave(one *streams.Control, inside streamcore.Peaks) {
+	if s.begun[one.ID()] || one.ID() > s.lastID {
+		shared.Raise(&s.gone, inside.LiveBytes)
+		shared.Raise(&s.gonePending, inside.PendingBytes)
+	}
+}
+
 // end ends the scope and reads the statistics, with the peaks inside it.
 func (s *scope) end() Stats {
-	r := &readings{streams: map[uint32]streamcore.Peaks{}, tenants: map[string]int64{}, gone: new(int64)}
-	for _, one := range s.streams {
+	r := &readings{streams: map[uint32]streamcore.Peaks{}, tenants: map[string]int64{}}
+	s.ended.Store(true)
+	for _, one := range s.device.streams.Load().open { // those that are not there any more have left before
 		p := one.EndScope(s.number)
 		r.streams[one.ID()] = p
 		if one.Gone() {
-			*r.gone = max(*r.gone, p.LiveBytes)
+			s.leave(one, p)
 		}
 	}
+	s.device.running.change(func(all []*scope) []*scope {
+		return slices.DeleteFunc(all, func(x *scope) bool { return x == s })
+	})
+	r.gone, r.gonePending = new(s.gone.Load()), new(s.gonePending.Load())
 	for _, x := range s.shared {
 		x.set(r, x.mark.End())
 	}

@@ -278,3 +278,80 @@ func TestThePeakOfAStreamThatHasEnded(t *testing.T) {
 		assert.Less(t, h.Measure(func() {}).Stats.PeakLiveBytes, 10*mib, "it ended before")
 	})
 }
+
+// A stream that has ended is part of the peaks of live and of pending bytes, also where nobody read statistics meanwhile: since the
+// last reset, and of a measurement inside which it ended, wherever it was opened.
+func TestPeaksOfStreamsThatHaveEnded(t *testing.T) {
+	freeAll(t, must(t, openHouse(t, vram.Config{}, sim.Config{}).stream(), 1)) // once: allocations of the process, not of the test
+	type peaks struct{ live, pending int64 }
+	for _, others := range []int{1, 2} { // open streams
+		synctest.Test(t, func(t *testing.T) {
+			h := openHouse(t, vram.Config{LimitBytes: 256 * mib}, sim.Config{})
+			require.NoError(t, h.Warm(t.Context(), vram.Demand{Bytes: 100 * mib, Count: 1}))
+			var other *vram.Stream
+			for range others {
+				other = h.stream()
+			}
+			use := func(s *vram.Stream, liveBytes, pendingBytes int64) {
+				freeAll(t, must(t, s, liveBytes))
+				b := must(t, s, pendingBytes)
+				require.NoError(t, h.gpu.Launch(other.Handle(), time.Hour))
+				require.NoError(t, b.RecordStream(other))
+				freeAll(t, b)
+				h.gpu.Advance(2 * time.Hour)
+				for range 2 { // the first finds the end of the use
+					require.NoError(t, s.Trim(t.Context()))
+					<-time.After(time.Second) // virtual
+					synctest.Wait()
+				}
+			}
+			end := func(s *vram.Stream) {
+				require.NoError(t, s.Close())
+				<-time.After(time.Second) // virtual: the stream is forgotten
+				synctest.Wait()
+			}
+			of := func(n vram.Stats) peaks {
+				require.Len(t, n.Streams, others)
+				require.Zero(t, n.LiveBytes+n.PendingBytes)
+				return peaks{n.PeakLiveBytes, n.PeakPendingBytes}
+			}
+			whole := func(liveBytes, pendingBytes int64) func() {
+				return func() {
+					s := h.stream()
+					use(s, liveBytes, pendingBytes)
+					end(s)
+				}
+			}
+			whole(40*mib, 32*mib)()
+			whole(4*mib, 2*mib)()
+			assert.Equal(t, peaks{40 * mib, 32 * mib}, of(h.Stats()))
+			assert.Equal(t, peaks{6 * mib, 4 * mib}, of(h.Measure(whole(6*mib, 4*mib)).Stats), "opened and ended inside")
+			assert.Equal(t, peaks{6 * mib, 4 * mib}, of(h.Measure(func() { whole(6*mib, 4*mib)(); h.ResetPeaks() }).Stats), "a reset changes no measurement")
+			whole(40*mib, 32*mib)()
+			s := h.stream()
+			use(s, 20*mib, 10*mib)
+			assert.Equal(t, peaks{8 * mib, 6 * mib}, of(h.Measure(func() { use(s, 8*mib, 6*mib); end(s) }).Stats), "ended inside")
+			s = h.stream()
+			use(s, 20*mib, 10*mib)
+			require.NoError(t, s.Close())
+			assert.Zero(t, of(h.Measure(func() { end(s) }).Stats), "it had ended before, and was forgotten inside")
+			s = h.stream()
+			use(s, 20*mib, 10*mib)
+			require.NoError(t, s.Close())
+			outer := h.Measure(func() {
+				assert.Zero(t, of(h.Measure(func() { end(s) }).Stats))
+				assert.Equal(t, peaks{12 * mib, 2 * mib}, of(h.Measure(whole(12*mib, 2*mib)).Stats))
+				assert.Equal(t, peaks{8 * mib, 4 * mib}, of(h.Measure(whole(8*mib, 4*mib)).Stats))
+			})
+			assert.Equal(t, peaks{12 * mib, 4 * mib}, of(outer.Stats))
+			assert.Zero(t, of(h.Measure(nil).Stats))
+			assert.Equal(t, peaks{40 * mib, 32 * mib}, of(h.Stats()))
+			h.ResetPeaks()
+			assert.Zero(t, of(h.Stats()))
+			s = h.stream()
+			assert.Equal(t, 8*mib, h.Measure(func() { use(other, 8*mib, mib) }).Stats.PeakLiveBytes, "of an open stream, which its cache serves")
+			end(s)
+			require.NoError(t, h.Close())
+		})
+	}
+}
