@@ -6,11 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"reflect"
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/fstest"
 	"testing/synctest"
@@ -18,13 +22,18 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/dynamic"
 	"github.com/go-vram/vram/cudadrv/fault"
 	"github.com/go-vram/vram/cudadrv/sim"
 	"github.com/go-vram/vram/internal/limits"
+	"github.com/go-vram/vram/internal/memorymap"
 	poolcore "github.com/go-vram/vram/internal/pool/core"
+	"github.com/go-vram/vram/internal/recovered"
+	"github.com/go-vram/vram/internal/recoveredtest"
+	"github.com/go-vram/vram/internal/sizeclass"
 	"github.com/go-vram/vram/pool"
 	"github.com/go-vram/vram/streams"
 )
@@ -183,6 +192,10 @@ func TestTheOtherDriverIsTakenOnlyWithoutAGPU(t *testing.T) {
 	d, err := DriverNamed(name)
 	require.NoError(t, err)
 	assert.Same(t, other, d)
+	opened, err := Open(Config{DriverName: name})
+	require.NoError(t, err)
+	assert.Equal(t, "other", opened.Info().Driver)
+	require.NoError(t, opened.Close())
 	d, err = DriverNamed("gpu-or-" + name)
 	if err == nil && d.Name() != "dynamic" { // no GPU here
 		assert.Same(t, other, d)
@@ -199,7 +212,19 @@ func TestTheOtherDriverIsTakenOnlyWithoutAGPU(t *testing.T) {
 	for _, twice := range []string{name, "gpu-or-" + name} {
 		_, err := DriverNamed(twice)
 		require.ErrorIs(t, err, ErrNoDriver, twice)
+		_, err = Open(Config{DriverName: twice})
+		require.ErrorIs(t, err, ErrNoDriver, twice)
+		t.Setenv("VRAM_DRIVER", twice)
+		_, err = ConfigFromEnv(Config{})
+		var refused *EnvError
+		require.ErrorAs(t, err, &refused, twice)
+		require.ErrorIs(t, refused.Err, ErrNoDriver, "the name is allowed, and does not work here")
 	}
+	t.Setenv("VRAM_DRIVER", "nothing")
+	_, err = ConfigFromEnv(Config{})
+	var refused *EnvError
+	require.ErrorAs(t, err, &refused)
+	require.NoError(t, refused.Err, "the name is not allowed")
 }
 
 // onWarning is a handler that calls a function for each line.
@@ -230,6 +255,59 @@ func TestAnEventThatIsPostedAtTheEnd(t *testing.T) {
 		synctest.Wait()
 		assert.Equal(t, 2, called)
 		assert.Zero(t, n.due.Load())
+	})
+}
+
+// The calls that are due are counted, by whatever way they came, until they are made: after any of them there is room for as many
+// as at the beginning.
+func TestNoCallIsDueAfterAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNotices(nil, new(recovered.Log))
+		for range 3 {
+			called, hold := 0, make(chan struct{})
+			n.post(func() { <-hold })
+			synctest.Wait() // it is being made, and is not due any more
+			for i := range noticeLimit + 5 {
+				n.post(func() {
+					if called++; i%100 == 7 {
+						panic(recoveredtest.Planted("somebody else's mistake"))
+					}
+				})
+			}
+			n.last(func() { called++ })
+			assert.EqualValues(t, noticeLimit+1, n.due.Load())
+			assert.EqualValues(t, 5, n.dropped.Load())
+			close(hold)
+			n.flush()
+			synctest.Wait()
+			assert.Equal(t, noticeLimit+1, called)
+			assert.Zero(t, n.due.Load())
+			assert.Zero(t, n.dropped.Load())
+		}
+	})
+}
+
+// A level of pressure is logged for everybody if another one was, a minute ago or more.
+func TestALevelOfPressureIsDueOnceAMinute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		random := rand.New(rand.NewPCG(1, 2))
+		var p pressureState
+		logged, quiet := PressureNormal, pressureLogInterval // of the model
+		due := map[bool]int{}
+		for range 1000 {
+			pause := []time.Duration{0, time.Nanosecond, pressureLogInterval / 2, pressureLogInterval, max(0, pressureLogInterval-quiet)}[random.IntN(5)]
+			<-time.After(pause)                    // virtual
+			level := PressureLevel(random.IntN(3)) //nolint:gosec // a few
+			quiet += pause
+			want := level != logged && quiet >= pressureLogInterval
+			if want {
+				logged, quiet = level, 0
+			}
+			require.Equal(t, want, p.isDue(level))
+			due[want]++
+		}
+		assert.Greater(t, due[true], 100)
+		assert.Greater(t, due[false], 100)
 	})
 }
 
@@ -269,7 +347,10 @@ func TestInlinedPairs(t *testing.T) {
 	s, err := d.NewStream()
 	require.NoError(t, err)
 	require.NoError(t, pair(s))
+	n := d.Stats()
+	assert.Equal(t, [...]uint64{1, 1}, [...]uint64{n.AllocCount, n.FreeCount})
 	require.NoError(t, d.Close())
+	require.ErrorIs(t, pair(s), ErrClosed)
 }
 
 // The defaults of ReleaseAfter are the documented ones; it is rounded up to whole ticks, and a negative one is none.
@@ -354,6 +435,54 @@ func TestNamesAreRead(t *testing.T) {
 			require.NoError(t, err)
 			assert.Equal(t, string(want), string(got), name)
 		}
+	}
+}
+
+// Of the 256 values of each setting with a name those are valid that have one, which is read as it is written. Any other is refused
+// with its field.
+func TestASettingIsValidIfItHasAName(t *testing.T) {
+	t.Parallel()
+	settings := 0
+	for field := range reflect.TypeFor[Config]().Fields() {
+		if field.Type.Kind() != reflect.Uint8 {
+			continue
+		}
+		settings++
+		valid := 0
+		for value := range 256 {
+			c := Config{}
+			v := reflect.ValueOf(&c).Elem().FieldByIndex(field.Index)
+			v.SetUint(uint64(value))
+			name, err := v.Interface().(encoding.TextMarshaler).MarshalText()
+			require.NoError(t, err)
+			assert.Equal(t, fmt.Sprint(v.Interface()), string(name))
+			read := reflect.New(field.Type)
+			if err := read.Interface().(encoding.TextUnmarshaler).UnmarshalText(name); err == nil {
+				valid++
+				assert.Equal(t, uint64(value), read.Elem().Uint(), "%s: %s", field.Name, name)
+				assert.NoError(t, c.check(), "%s: %s", field.Name, name)
+				continue
+			}
+			assert.Equal(t, fmt.Sprintf("%s(%d)", field.Type.Name(), value), string(name))
+			var bad *ConfigError
+			require.ErrorAs(t, c.check(), &bad, "%s: %s", field.Name, name)
+			assert.Equal(t, field.Name, bad.Field)
+		}
+		assert.Equal(t, 3, valid, field.Name)
+	}
+	assert.Equal(t, 5, settings)
+}
+
+// Each function of Events, and a Logger, has its device look at events. Without any, a device has none to tell.
+func TestEachFunctionOfEventsIsEnough(t *testing.T) {
+	t.Parallel()
+	assert.False(t, (&Config{}).watched())
+	assert.True(t, (&Config{Logger: noLogger{}}).watched())
+	for field := range reflect.TypeFor[Events]().Fields() {
+		c := Config{}
+		f := reflect.ValueOf(&c.Events).Elem().FieldByIndex(field.Index)
+		f.Set(reflect.MakeFunc(field.Type, func([]reflect.Value) []reflect.Value { return nil }))
+		assert.True(t, c.watched(), field.Name)
 	}
 }
 
@@ -598,4 +727,268 @@ func TestWhoWaitsForWhom(t *testing.T) {
 		Edges:   []WaitEdge{weak},
 	}
 	assert.Equal(t, []pool.Holder{free}, w.Going())
+}
+
+// Each state of memory has a field for its bytes, with its name.
+func TestEachStateHasItsBytes(t *testing.T) {
+	t.Parallel()
+	sums := memorymap.Sums{UnpassedBytes: 1 << 40, AsleepBytes: 1 << 41}
+	for i := range sums.Bytes {
+		sums.Bytes[i] = 1 << i
+	}
+	for _, before := range []int64{0, 1 << 20} {
+		var b MemoryBytes
+		fields := reflect.ValueOf(&b).Elem()
+		for _, f := range fields.Fields() {
+			f.SetInt(before)
+		}
+		b.add(&sums)
+		want := map[string]int64{"UnpassedBytes": before + 1<<40, "SleepingBytes": before + 1<<41}
+		for i := range sums.Bytes {
+			state := MemoryState(i) //nolint:gosec // a few
+			name := ""
+			for word := range strings.SplitSeq(state.String(), "-") {
+				name += strings.ToUpper(word[:1]) + word[1:]
+			}
+			want[name+"Bytes"] = before + 1<<i
+		}
+		got := map[string]int64{}
+		for f, v := range fields.Fields() {
+			got[f.Name] = v.Int()
+		}
+		assert.Equal(t, want, got)
+	}
+}
+
+// Each count of a stream that the device's statistics have, too, is in their sums, those of its sizes among them.
+func TestCountsOfStreamsAreSums(t *testing.T) {
+	t.Parallel()
+	var all [2]StreamStats
+	for i := range all {
+		count := uint64(1000 * (i + 1))
+		for _, v := range reflect.ValueOf(&all[i]).Elem().Fields() {
+			if count *= 3; v.CanUint() {
+				v.SetUint(count)
+			}
+		}
+		size := reflect.New(reflect.TypeFor[streams.SizeStats]()).Elem()
+		for _, v := range size.Fields() {
+			if count++; v.CanUint() {
+				v.SetUint(count)
+			} else {
+				v.SetInt(int64(count)) //nolint:gosec // small
+			}
+		}
+		size.FieldByName("BlockBytes").SetInt(4096)
+		all[i].Sizes = []streams.SizeStats{size.Interface().(streams.SizeStats)}
+	}
+	var sum Stats
+	sum.count(all[0])
+	sum.count(all[1])
+	a, b, got := reflect.ValueOf(all[0]), reflect.ValueOf(all[1]), reflect.ValueOf(sum)
+	var both []string
+	for field := range got.Type().Fields() {
+		if x := a.FieldByName(field.Name); field.Type.Kind() == reflect.Uint64 && x.IsValid() && field.Name != "PoolHits" {
+			both = append(both, field.Name)
+			assert.Equal(t, x.Uint()+b.FieldByName(field.Name).Uint(), got.FieldByName(field.Name).Uint(), field.Name)
+		}
+	}
+	assert.Subset(t, both, []string{"AllocCount", "FreeCount", "MagazineHits", "DriverMisses", "LostFences"})
+	assert.Equal(t, all[0].RangeHits+all[1].RangeHits, sum.StreamHits)
+	assert.Equal(t, all[0].PoolHits+all[1].PoolHits, sum.PoolHits+sum.DriverMisses, "of several streams: a miss is no hit of the pool")
+	require.Len(t, sum.Sizes, 1)
+	for field, v := range reflect.ValueOf(sum.Sizes[0]).Fields() {
+		x, y := reflect.ValueOf(all[0].Sizes[0]).FieldByIndex(field.Index), reflect.ValueOf(all[1].Sizes[0]).FieldByIndex(field.Index)
+		switch {
+		case field.Name == "BlockBytes":
+			assert.EqualValues(t, 4096, v.Int())
+		case v.CanUint():
+			assert.Equal(t, x.Uint()+y.Uint(), v.Uint(), field.Name)
+		default:
+			assert.Equal(t, x.Int()+y.Int(), v.Int(), field.Name)
+		}
+	}
+}
+
+// The first line of a summary has each figure that only some programs have where it is not zero, and the changes of a difference with
+// their signs.
+func TestRareFiguresAreInTheLine(t *testing.T) {
+	t.Parallel()
+	nothing := (&Stats{}).line()
+	for words, s := range map[string]Stats{
+		"; set aside 7 B": {SetAsideBytes: 7}, "; shared 7 B": {SharedBytes: 7}, "; asleep 7 B": {SleepingBytes: 7}, "; 0 waiting for 0 B; 3 waits": {Waits: pool.WaitStats{Count: 3}},
+		"; pressure critical": {Pressure: PressureCritical},
+	} {
+		line := s.line()
+		assert.True(t, strings.HasPrefix(line, nothing+words), line)
+		if s.Delta = true; strings.HasSuffix(words, " B") {
+			assert.Contains(t, s.line(), strings.Replace(words, "7 B", "+7 B", 1))
+		}
+	}
+}
+
+// A warm-up for large buffers maps runs that hold whole ones, so many in all as are wanted, and none that is longer than it must be:
+// a gibibyte, or one buffer.
+func TestRunsOfAWarmUpHoldWholeBuffers(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		pageBytes := int64(64<<10) << rapid.IntRange(0, 9).Draw(t, "page")
+		bytes := sizeclass.MaxBytes + rapid.Int64Range(1, 2<<30).Draw(t, "beyond a class")
+		if rapid.Bool().Draw(t, "whole") {
+			bytes = max(pageBytes, bytes/pageBytes*pageBytes) + rapid.Int64Range(-1, 1).Draw(t, "around a page")
+		}
+		bytes = max(bytes, sizeclass.MaxBytes+1)
+		count := rapid.IntRange(0, 50).Draw(t, "count")
+		runs, err := warmRuns([]Demand{{Bytes: bytes, Count: count}}, pageBytes, math.MaxInt64)
+		require.NoError(t, err)
+		block := int64(sizeclass.Units(bytes)) << sizeclass.UnitShift
+		held, most := int64(0), max(block, warmRunBytes)
+		for _, pages := range runs {
+			runBytes := int64(pages) * pageBytes
+			assert.Less(t, runBytes, most+pageBytes)
+			assert.GreaterOrEqual(t, runBytes, block)
+			held += min(runBytes/block, max(1, warmRunBytes/block))
+		}
+		assert.GreaterOrEqual(t, held, int64(count))
+		assert.Equal(t, (int64(count)+max(1, warmRunBytes/block)-1)/max(1, warmRunBytes/block), int64(len(runs)), "as few as can be")
+	})
+}
+
+// The table of devices in use has those that were added and not removed, with the others on their GPU as neighbours.
+func TestTheTableOfDevices(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		var devices table
+		all := make([]*Device, 6)
+		for i := range all {
+			all[i] = new(Device)
+		}
+		on := map[*Device]byte{} // the GPU of each that is in use; 0 has no name
+		for range rapid.IntRange(1, 30).Draw(t, "steps") {
+			d := rapid.SampledFrom(all).Draw(t, "device")
+			if _, added := on[d]; added || rapid.Bool().Draw(t, "remove") {
+				devices.remove(d)
+				delete(on, d)
+			} else {
+				on[d] = rapid.ByteRange(0, 2).Draw(t, "GPU")
+				devices.add(cudadrv.UUID{on[d]}, d)
+			}
+			for _, x := range all {
+				var want []*Device
+				for _, y := range all {
+					if y != x && on[x] != 0 && on[x] == on[y] {
+						want = append(want, y)
+					}
+				}
+				assert.ElementsMatch(t, want, devices.of(x))
+			}
+		}
+	})
+}
+
+// Devices that come and go at the same time leave nothing in the table, and take nothing of others with them.
+func TestTheTableOfDevicesAtTheSameTime(t *testing.T) {
+	t.Parallel()
+	var devices table
+	gpu := cudadrv.UUID{1}
+	kept, other := new(Device), new(Device)
+	devices.add(gpu, kept)
+	devices.add(gpu, other)
+	var work sync.WaitGroup
+	for range 4 {
+		work.Go(func() {
+			for range 500 {
+				d := new(Device)
+				devices.add(gpu, d)
+				assert.Contains(t, devices.of(d), kept)
+				devices.remove(d)
+			}
+		})
+	}
+	work.Wait()
+	assert.Equal(t, []*Device{other}, devices.of(kept))
+}
+
+// A device that cannot be used is no peer: its error is the call's, on either side.
+func TestAPeerThatDoesNotOpen(t *testing.T) {
+	t.Parallel()
+	d, err := Open(Config{Driver: sim.New(sim.Config{})})
+	require.NoError(t, err)
+	faults := fault.Wrap(sim.New(sim.Config{}))
+	require.NoError(t, faults.Add(fault.Rule{Func: "cuDevicePrimaryCtxRetain", Result: cudadrv.Unknown}))
+	broken, err := Open(Config{Driver: faults})
+	require.NoError(t, err)
+	for _, pair := range [][2]*Device{{d, broken}, {broken, d}} {
+		_, err := pair[0].CanAccessPeer(pair[1])
+		require.ErrorIs(t, err, cudadrv.Unknown)
+		require.ErrorIs(t, pair[0].EnablePeerAccess(pair[1]), cudadrv.Unknown)
+	}
+	require.NoError(t, broken.Close())
+	require.NoError(t, d.Close())
+}
+
+// A Close that waits for a capture on its GPU for too long lets captures of all other streams begin again.
+func TestCapturesThatWereHeldUpBeginAfterAClose(t *testing.T) {
+	t.Parallel()
+	d, err := Open(Config{Driver: sim.New(sim.Config{})})
+	require.NoError(t, err)
+	var submitters []streams.Submitter
+	for range 3 {
+		s, err := d.NewStream()
+		require.NoError(t, err)
+		x, err := streams.NewSubmitter(s)
+		require.NoError(t, err)
+		submitters = append(submitters, x)
+	}
+	nothing := func() error { return nil }
+	require.NoError(t, submitters[1].BeginCapture(nothing))
+	synctest.Test(t, func(t *testing.T) {
+		begun := time.Now()
+		_, err := holdCaptures([]*Device{d})
+		var refused *CaptureError
+		require.ErrorAs(t, err, &refused)
+		assert.InDelta(t, captureTimeout.Seconds(), time.Since(begun).Seconds(), 0.1)
+	})
+	submitters[1].EndCapture()
+	release, err := holdCaptures([]*Device{d})
+	require.NoError(t, err)
+	release()
+	for _, x := range submitters {
+		require.NoError(t, x.BeginCapture(nothing))
+		x.EndCapture()
+	}
+	require.NoError(t, d.Close())
+}
+
+// What a Reconfigure switches off it reads before: the counts are those of all that was done until then, also where nobody has read
+// them yet.
+func TestCountsAreReadBeforeStatisticsAreOff(t *testing.T) {
+	t.Parallel()
+	d, err := Open(Config{Driver: sim.New(sim.Config{}), LimitBytes: 64 << 20})
+	require.NoError(t, err)
+	var all []*Stream
+	for range 2 {
+		s, err := d.NewStream()
+		require.NoError(t, err)
+		all = append(all, s)
+	}
+	want := uint64(0)
+	for round := range 3 {
+		for _, s := range all {
+			for _, bytes := range []int64{700, 4096, 4096, 40 << 20} {
+				b, err := s.Alloc(bytes)
+				require.NoError(t, err)
+				require.NoError(t, b.Free())
+				want++
+			}
+		}
+		require.NoError(t, d.Reconfigure(Settings{Stats: new(StatsOff)}))
+		n := d.Stats()
+		assert.Equal(t, [...]uint64{want, want}, [...]uint64{n.AllocCount, n.FreeCount}, "round %d", round)
+		assert.Equal(t, want, n.MagazineHits+n.StreamHits+n.PoolHits+n.DriverMisses)
+		reclaims := n.ReclaimCount
+		require.NoError(t, d.Reconfigure(Settings{Stats: new(StatsOn)}))
+		assert.Equal(t, d.Stats().ReclaimCount, reclaims)
+	}
+	require.NoError(t, d.Close())
 }
