@@ -14,6 +14,9 @@ import (
 	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/sim"
+	"github.com/go-vram/vram/internal/jsonform/jsonformtest"
+	"github.com/go-vram/vram/monitor/gpus"
+	"github.com/go-vram/vram/streams"
 )
 
 // Handles are in JSON, and so in slog's, the text of String.
@@ -102,4 +105,12 @@ func TestListsAsJSON(t *testing.T) {
 			assert.False(t, strings.HasSuffix(key, "_ns"), name)
 		}
 	}
+}
+
+// A list without elements is [] in what a service serves, and in errors.
+func TestListsWithoutElementsAsJSON(t *testing.T) {
+	t.Parallel()
+	jsonformtest.Lists(t, append([]any{
+		&vram.Stats{}, &vram.LiveBuffers{}, &vram.Waiters{}, &vram.MemoryMap{}, &vram.MemorySegment{}, &vram.Profile{}, &streams.Stats{}, &gpus.Device{},
+	}, errorsAndEvents...)...)
 }

@@ -263,22 +263,26 @@ func TestADifferenceOfStates(t *testing.T) {
 	freeAll(t, c)
 }
 
-// The longest wait of a difference covers the waits in between, as far as it is known.
+// The longest wait of a difference covers the waits in between, as far as it is known, of the device and of a tenant.
 func TestTheLongestWaitOfADifference(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})
-		s := h.stream()
+		s, gold := h.stream(), h.tenant("gold", vram.Quota{})
 		wait := func(d time.Duration) {
 			x := must(t, s, 60*mib)
-			answer := s.AllocAsync(t.Context(), vram.Request{Bytes: 60 * mib, Wait: true})
+			answer := s.AllocAsync(t.Context(), vram.Request{Bytes: 60 * mib, Wait: true, Tenant: gold})
 			<-time.After(d) // virtual
 			freeAll(t, x)
 			y, err := answer.Await(t.Context())
 			require.NoError(t, err)
 			freeAll(t, y)
 		}
-		longest := func(f func()) time.Duration { return h.Measure(f).Stats.Waits.Longest }
+		longest := func(f func()) time.Duration {
+			n := h.Measure(f).Stats
+			assert.Equal(t, n.Waits.Longest, n.Tenants[0].Longest)
+			return n.Waits.Longest
+		}
 		assert.Equal(t, 50*time.Millisecond, longest(func() { wait(50 * time.Millisecond) }), "the longest of all")
 		assert.Zero(t, longest(nil), "there was none")
 		assert.Equal(t, 4096*time.Microsecond, longest(func() { wait(3 * time.Millisecond) }), "the bound of its bucket")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -256,5 +257,34 @@ func TestNeighboursReleaseTogetherWhatIsMissing(t *testing.T) {
 			freeAll(t, b)
 			require.NoError(t, h.Close())
 		}
+	})
+}
+
+// A neighbour whose driver does not answer is waited for no longer than a second: the request is refused then, and what the
+// neighbour releases later serves further ones.
+func TestANeighbourThatDoesNotAnswerIsNotWaitedFor(t *testing.T) {
+	freeAll(t, must(t, openHouse(t, vram.Config{}, sim.Config{}).stream(), 1)) // once: allocations of the process, not of the test
+	synctest.Test(t, func(t *testing.T) {
+		h := openHouse(t, vram.Config{}, sim.Config{TotalBytes: 4 * gib})
+		s := h.stream()
+		slow := fault.Wrap(h.faults)
+		d, err := vram.Open(vram.Config{Driver: slow})
+		require.NoError(t, err)
+		freeAll(t, must(t, must2(t)(d.NewStream()), 3*gib))
+		answer := make(chan struct{})
+		slow.SetBefore(func(f string) {
+			if f == "cuMemUnmap" {
+				<-answer
+			}
+		})
+		begun := time.Now()
+		_, err = s.Alloc(3 * gib)
+		require.ErrorIs(t, err, vram.ErrOutOfMemory)
+		assert.InDelta(t, 1, time.Since(begun).Seconds(), 0.1)
+		close(answer)
+		synctest.Wait()
+		freeAll(t, must(t, s, 3*gib))
+		require.NoError(t, d.Close())
+		require.NoError(t, h.Close())
 	})
 }

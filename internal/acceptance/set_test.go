@@ -307,6 +307,16 @@ func TestARoomIsWhatIsLeft(t *testing.T) {
 	assert.EqualValues(t, limit-4-8-4, room(s))
 	p := place(t, s, 2*gib)
 	assert.EqualValues(t, limit-4-8-4-2, room(s))
+	rest := place(t, s, (limit-4-8-4-2)*gib)
+	for _, limitBytes := range []int64{limit * gib, (limit - 1) * gib, (limit - 8) * gib} {
+		require.NoError(t, d.Reconfigure(vram.Settings{LimitBytes: new(limitBytes)}))
+		var full *vram.PlaceError
+		_, err := s.Place(1)
+		require.ErrorAs(t, err, &full)
+		assert.Equal(t, vram.PlaceError{RequestedBytes: 1}, *full, "a room is never negative")
+	}
+	require.NoError(t, d.Reconfigure(vram.Settings{LimitBytes: new(limit * gib)}))
+	rest.Done()
 	p.Done()
 	r.Release()
 	freeAll(t, b, more)

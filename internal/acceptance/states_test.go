@@ -234,3 +234,46 @@ func TestEachOperationMeetsEachState(t *testing.T) {
 		"ParseSegments": text, "ParseStatsLevel": text, "ParseWaits": text, "Open": opens,
 	})
 }
+
+// A call that waits for the request that a stream is serving ends with its context: its error is the context's, not a part of the list.
+func TestCallsEndWhileAStreamIsBusy(t *testing.T) {
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	x := newState(t, true)
+	at, leave, watching := make(chan struct{}), make(chan struct{}), make(chan error)
+	found := 0
+	go func() {
+		stop, err := x.dev.Observe(vram.Observer{Found: func(vram.BufferEvent) { // in the turn of a stream
+			if found++; found == 1 {
+				close(at)
+				<-leave
+			}
+		}})
+		if err == nil {
+			stop()
+		}
+		watching <- err
+	}()
+	<-at
+	waiting := []string{
+		"Device.Coalesce", "Device.LiveBuffers", "Device.MemoryMap", "Device.SampledBuffers", "Device.Waiters", "Stream.Stats", "Stream.Trim", "Stream.AllocFor",
+		"Stream.AllocAsync", "Stream.AllocBatchFor", "Stream.AllocBatchAsync", "Stream.AllocBatchForAsync",
+	}
+	for _, op := range append(deviceCalls(), streamCalls()...) {
+		if !op.context {
+			continue
+		}
+		err := op.call(x, ended)
+		if err == nil && !slices.Contains(waiting, op.name) { // it had nothing to wait for
+			continue
+		}
+		assert.ErrorIs(t, err, context.Canceled, op.name)
+	}
+	close(leave)
+	require.NoError(t, <-watching)
+	for _, op := range deviceCalls() {
+		if op.context {
+			require.NoError(t, op.call(x, t.Context()), op.name)
+		}
+	}
+}

@@ -58,6 +58,25 @@ func Check(t *testing.T, values ...any) {
 	}
 }
 
+// Lists tests that each exported list of each value, a pointer to a struct, is [] in JSON where it has no elements: a reader in
+// JavaScript walks over it without a look. Bytes, and lists that are text, are none.
+func Lists(t *testing.T, values ...any) {
+	t.Helper()
+	for _, x := range values {
+		v := reflect.New(reflect.TypeOf(x).Elem())
+		name := v.Elem().Type().String()
+		text, err := json.Marshal(v.Interface())
+		require.NoError(t, err, name)
+		var back map[string]json.RawMessage
+		require.NoError(t, json.Unmarshal(text, &back), name)
+		for _, f := range fields(v.Elem().Type()) {
+			if f.Type.Kind() == reflect.Slice && f.Type.Elem().Kind() != reflect.Uint8 && !f.Type.Implements(reflect.TypeFor[encoding.TextMarshaler]()) {
+				assert.Equal(t, "[]", string(back[snakeCase(f.Name)]), "%s: %s", name, f.Name)
+			}
+		}
+	}
+}
+
 // snakeCase returns a field's name as a key: GPUMemory is gpu_memory.
 func snakeCase(name string) string {
 	name = regexp.MustCompile(`([a-z0-9])([A-Z])|([A-Z])([A-Z][a-z])`).ReplaceAllString(name, "${1}${3}_${2}${4}")
