@@ -10,6 +10,9 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/go-vram/vram/internal/units"
 )
 
 const mib = int64(1) << 20
@@ -102,4 +105,58 @@ func TestDescribeNamesThree(t *testing.T) {
 	assert.Empty(t, b.String())
 	Describe(&b, Of(buffers()).Buffers)
 	assert.Equal(t, `; largest buffers: 4 MiB on stream 1, tag "weights" / 4 MiB on stream 1, tag "weights", tenant "gold" / 2 MiB on stream 1, tag "cache"`, b.String())
+}
+
+// Groups are sums of all buffers with a name, each once, the largest first and of equal ones by their names, in whatever order the
+// buffers are.
+func TestGroupsAreSumsInOrder(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		var all []Buffer
+		want := map[string]Group{}
+		for range rapid.IntRange(0, 20).Draw(t, "buffers") {
+			b := Buffer{
+				Stream: 1, Tag: rapid.SampledFrom([]string{"", "a", "b", "c"}).Draw(t, "tag"), Bytes: rapid.Int64Range(1, 3).Draw(t, "bytes"),
+				Age: time.Duration(rapid.IntRange(0, 3).Draw(t, "age")),
+			}
+			all = append(all, b)
+			g := want[b.Tag]
+			want[b.Tag] = Group{b.Tag, g.Count + 1, g.Bytes + b.Bytes, max(g.MaxBytes, b.Bytes), max(g.Age, b.Age)}
+		}
+		list := Of(all)
+		got := list.ByTag()
+		assert.Len(t, got, len(want))
+		for i, g := range got {
+			assert.Equal(t, want[g.Name], g)
+			if i > 0 {
+				before := got[i-1]
+				assert.True(t, before.Bytes > g.Bytes || before.Bytes == g.Bytes && before.Name < g.Name, "%v is before %v", before, g)
+			}
+		}
+		for count := -1; count <= len(all)+1; count++ {
+			largest := list.Largest(count)
+			assert.Equal(t, list.Buffers[:min(max(count, 0), len(all))], largest)
+			assert.Len(t, largest, min(max(count, 0), len(all)))
+		}
+	})
+}
+
+// A table has a line for each of up to ten groups, and one more for the rest, which is their sum, be it a single one.
+func TestEachGroupIsInTheTable(t *testing.T) {
+	t.Parallel()
+	for count := 2; count <= 2*groupsShown; count++ {
+		var all []Buffer
+		for i := range count {
+			all = append(all, Buffer{Stream: 1, Bytes: 1 << i, Tag: fmt.Sprint("tag ", i)})
+		}
+		var b strings.Builder
+		WriteGroups(&b, Of(all))
+		_, tags, _ := strings.Cut(b.String(), "by tag:\n")
+		tags, _, _ = strings.Cut(tags, "by stream")
+		lines := strings.Split(strings.TrimSuffix(tags, "\n"), "\n")
+		assert.Len(t, lines, min(count, groupsShown+1), "%d groups", count)
+		if rest := count - groupsShown; rest > 0 {
+			assert.Equal(t, fmt.Sprintf("  %10s  %-14s  %d more", units.Bytes(int64(1)<<rest-1), units.Count(rest, "buffer"), rest), lines[groupsShown])
+		}
+	}
 }

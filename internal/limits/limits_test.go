@@ -179,3 +179,53 @@ func FuzzLeast(f *testing.F) {
 		}
 	})
 }
+
+// counting is a file system that counts the files that are open.
+type counting struct {
+	fs.FS
+	open, opened int
+}
+
+func (c *counting) Open(name string) (fs.File, error) {
+	f, err := c.FS.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	c.open++
+	c.opened++
+	return &countedFile{f, c}, nil
+}
+
+type countedFile struct {
+	fs.File
+	of *counting
+}
+
+func (f *countedFile) Close() error {
+	f.of.open--
+	return f.File.Close()
+}
+
+// Files are closed: they are read once a second for as long as a process lives. A list of groups that is too long is read as if it
+// were not there, whatever it begins with.
+func TestFilesAreClosed(t *testing.T) {
+	t.Parallel()
+	line := "nvidia/" + gpu + "/vidmem 77\n"
+	long := strings.Repeat("\n", 64<<10)
+	for group, want := range map[string]Limit{
+		"0::/a\n":        {7, "/sys/fs/cgroup/a/dmem.max"},
+		"0::/a\n" + long: {77, "/sys/fs/cgroup/dmem.max"},
+	} {
+		s := of(nil, map[string]string{
+			"proc/self/cgroup": group, "sys/fs/cgroup/dmem.max": line, "sys/fs/cgroup/a/dmem.max": "nvidia/" + gpu + "/vidmem 7\n",
+			"sys/fs/cgroup/dmem.capacity": long + "\n",
+		})
+		files := &counting{FS: s.Files}
+		s.Files = files
+		least, problems := s.Least(Device{PCI: gpu})
+		assert.Equal(t, want, least)
+		assert.Len(t, problems, 1, "the capacity")
+		assert.Positive(t, files.opened)
+		assert.Zero(t, files.open)
+	}
+}

@@ -53,6 +53,31 @@ func TestShortNeighboursAreMixed(t *testing.T) {
 	}, b.List())
 }
 
+// A range of just the resolution is separate, and one of a byte less is short.
+func TestARangeOfTheResolutionIsSeparate(t *testing.T) {
+	t.Parallel()
+	for _, resolutionBytes := range []int64{1, 2, 100, 512} {
+		for bytes := max(1, resolutionBytes-1); bytes <= resolutionBytes+1; bytes++ {
+			for _, ranges := range [][]memorymap.Range{
+				{{Bytes: bytes, State: memorymap.Live, Buffers: 1}, {Start: bytes, Bytes: 1, State: memorymap.Free}},
+				{{Bytes: 1, State: memorymap.Free}, {Start: 1, Bytes: bytes, State: memorymap.Live, Buffers: 1}},
+			} {
+				b := memorymap.Builder{ResolutionBytes: resolutionBytes}
+				for _, r := range ranges {
+					b.Add(r)
+				}
+				list := b.List()
+				if bytes < resolutionBytes {
+					require.Len(t, list, 1, "%d bytes of %d", bytes, resolutionBytes)
+					assert.Equal(t, memorymap.Mixed, list[0].State)
+					continue
+				}
+				assert.Equal(t, ranges, list, "%d bytes of %d", bytes, resolutionBytes)
+			}
+		}
+	}
+}
+
 // Short neighbours in the same state keep it; their other differences are dropped.
 func TestShortNeighboursInOneStateKeepIt(t *testing.T) {
 	t.Parallel()

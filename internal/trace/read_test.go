@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"compress/gzip"
 	"errors"
+	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -47,6 +49,23 @@ func TestReadTakesTimesSinceAnyMoment(t *testing.T) {
 	got, err := trace.Read("a.csv", strings.NewReader(head+"1795737600000000,a,0,100,0\n1795737600000005,a,1,50,1\n1795737600000009,f,0,100,1\n"))
 	require.NoError(t, err)
 	assert.Equal(t, want, got)
+
+	// Times up to the last that there is, as long as they are less than 292 years after the first.
+	const longest = math.MaxInt64 / 1000
+	for _, begin := range []int64{0, 1, math.MaxInt64 - longest - 1, math.MaxInt64 - longest, math.MaxInt64 - 9} {
+		for _, after := range []int64{0, 9, longest, longest + 1} {
+			if after > math.MaxInt64-begin {
+				continue
+			}
+			got, err := trace.Read("a.csv", strings.NewReader(fmt.Sprintf("%s%d,a,0,100,0\n%d,f,0,100,0\n", head, begin, begin+after)))
+			if after > longest {
+				require.ErrorContains(t, err, "want less than 292 years", "%d after %d", after, begin)
+				continue
+			}
+			require.NoError(t, err, "%d after %d", after, begin)
+			assert.Equal(t, []int64{0, after}, got.Micros)
+		}
+	}
 }
 
 // What editors and shells of other systems make of a trace is the same trace.
