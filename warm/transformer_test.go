@@ -337,6 +337,17 @@ func TestShapesThatCannotBe(t *testing.T) {
 	}
 }
 
+// A step keeps the numbers of its tokens, of eight bytes each: the embedding needs them for its gradient.
+func TestTrainingKeepsTheTokens(t *testing.T) {
+	for _, tokens := range []int{1009, 2003, 4001} { // primes: no other tensor has so many bytes
+		shape := gpt2()
+		shape.Batch, shape.Sequence = 1, tokens
+		want, err := shape.Training()
+		require.NoError(t, err)
+		assert.Contains(t, want, vram.Demand{Bytes: 8 * int64(tokens), Count: 1})
+	}
+}
+
 // Every shape has an error or a demand that Warm accepts, largest first, each size once.
 func TestEveryShapeHasAnAnswer(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -108,14 +108,21 @@ func TestNoLibrary(t *testing.T) {
 	_, err = r.Devices(t.Context())
 	require.NoError(t, err)
 	require.NoError(t, r.Close())
+	for _, closed := range []func() error{
+		func() error { _, err := r.Devices(t.Context()); return err },
+		func() error { _, err := r.Processes(t.Context(), cudadrv.Info{PCI: "0000:3b:00.0"}); return err },
+	} {
+		require.ErrorIs(t, closed(), gpus.ErrClosed)
+	}
 }
 
 func TestOpenFails(t *testing.T) {
-	f := newFake(t, "nvmlShutdown", "nvmlDeviceGetCount_v2")
+	required := []string{"nvmlInit_v2", "nvmlShutdown", "nvmlDeviceGetCount_v2", "nvmlDeviceGetHandleByIndex_v2"}
+	f := newFake(t, required...)
 	_, err := gpus.Open(gpus.Config{Library: f.Path()})
 	lacking, ok := errors.AsType[*gpus.SymbolError](err)
 	require.True(t, ok, "%v", err)
-	assert.Equal(t, []string{"nvmlShutdown", "nvmlDeviceGetCount_v2"}, lacking.Symbols)
+	assert.Equal(t, required, lacking.Symbols)
 	assert.Zero(t, f.Calls("nvmlInit_v2"))
 
 	f = newFake(t)
@@ -232,11 +239,37 @@ func TestAnswersAreNotTrusted(t *testing.T) {
 			assert.Contains(t, text, "nvmlDeviceGetMemoryInfo_v2")
 		}
 	})
-	t.Run("address", func(t *testing.T) {
+	t.Run("the most memory that is believed", func(t *testing.T) {
 		f := newFake(t)
-		f.SetDevices(fakenvml.Device{Bus: 0x100})
-		_, text := problem(t, f)
-		assert.Equal(t, "gpus: nvmlDeviceGetPciInfo_v3: bus 0x100, device 0x0", text)
+		f.SetDevices(fakenvml.Device{Total: 1 << 62, Free: 1 << 62, Used: 1 << 62, Reserved: 1 << 62})
+		d := devices(t, open(t, f))[0]
+		assert.Empty(t, d.Problems)
+		assert.Equal(t, []int64{1 << 62, 1 << 62, 1 << 62, 1 << 62}, []int64{d.TotalBytes, d.FreeBytes, d.UsedBytes, d.ReservedBytes})
+		f = newFake(t)
+		f.SetDevices(fakenvml.Device{Total: 1<<62 + 1})
+		problem(t, f)
+	})
+	t.Run("address", func(t *testing.T) {
+		for _, at := range [][2]uint32{{0xff, 31}, {0x100, 0}, {0xff, 32}, {0, 33}} {
+			f := newFake(t)
+			f.SetDevices(fakenvml.Device{Bus: at[0], Slot: at[1]})
+			if at[0] <= 0xff && at[1] < 32 {
+				d := devices(t, open(t, f))[0]
+				assert.Empty(t, d.Problems)
+				assert.Equal(t, "0000:ff:1f.0", d.PCI)
+				continue
+			}
+			_, text := problem(t, f)
+			assert.Equal(t, fmt.Sprintf("gpus: nvmlDeviceGetPciInfo_v3: bus %#x, device %#x", at[0], at[1]), text)
+		}
+	})
+	t.Run("as many devices as are believed", func(t *testing.T) {
+		f := newFake(t)
+		f.SetCount(1024)
+		assert.Len(t, devices(t, open(t, f)), 1024)
+		f.SetCount(1025)
+		_, err := open(t, f).Devices(t.Context())
+		require.EqualError(t, err, "gpus: nvmlDeviceGetCount_v2: 1025 devices")
 	})
 	t.Run("texts without an end", func(t *testing.T) {
 		f := newFake(t)
@@ -319,6 +352,30 @@ func TestLongRecords(t *testing.T) {
 		}
 		assert.Empty(t, d.Problems)
 	}
+}
+
+// A process has the kinds of the lists that it is in, and no other, wherever its bytes are known.
+func TestAProcessHasTheKindsOfItsLists(t *testing.T) {
+	f := newFake(t)
+	f.SetCount(1)
+	lists := []struct {
+		list int
+		kind gpus.Kind
+	}{{fakenvml.Compute, gpus.Compute}, {fakenvml.Graphics, gpus.Graphics}, {fakenvml.MPS, gpus.MPS}}
+	want := map[int]gpus.Kind{}
+	for set := 1; set < 1<<len(lists); set++ {
+		for i, x := range lists {
+			if set>>i&1 != 0 {
+				f.AddProcess(0, x.list, uint32(set), 1, fakenvml.NoInstance)
+				want[set] |= x.kind
+			}
+		}
+	}
+	got := map[int]gpus.Kind{}
+	for _, p := range devices(t, open(t, f))[0].Processes {
+		got[p.PID] = p.Kinds
+	}
+	assert.Equal(t, want, got)
 }
 
 // CUDA's device is found by UUID, or by PCI address where it is an instance of MIG.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -364,6 +365,15 @@ func TestTracesOfSnapshots(t *testing.T) {
 11,f,3,1,0
 11,a,4,70,2
 `, text.String())
+
+	// Buffers of the time before are in the order of their streams and addresses, in whatever order they were found.
+	before := []history.Event{{Stream: 1, Ptr: 512, Bytes: 1}, {Stream: 1, Ptr: 1536, Bytes: 2}, {Stream: 2, Ptr: 1024, Bytes: 3}}
+	for first := range before {
+		s := history.Snapshot{Live: slices.Concat(before[first:], before[:first])}
+		text.Reset()
+		require.NoError(t, s.WriteTrace(&text))
+		assert.Equal(t, "t_us,op,id,size,stream\n0,a,0,1,0\n0,a,1,2,0\n0,a,2,3,1\n", text.String())
+	}
 }
 
 // A snapshot has the memory that was mapped and unmapped around its buffers: also memory that the device no longer holds, and

@@ -112,6 +112,7 @@ func TestMetricsAreConventional(t *testing.T) {
 		assert.Empty(t, problems)
 		registry := prometheus.NewPedanticRegistry()
 		require.NoError(t, registry.Register(c))
+		require.ErrorAs(t, registry.Register(c), new(prometheus.AlreadyRegisteredError), "it describes what it collects")
 		families, err := registry.Gather()
 		require.NoError(t, err)
 		names := map[string]bool{}

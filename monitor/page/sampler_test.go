@@ -13,6 +13,9 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram"
+	"github.com/go-vram/vram/cudadrv/site"
 )
 
 // counted is a sampler whose reads are counted.
@@ -193,11 +196,12 @@ func TestRequestsDuringAReadShareIt(t *testing.T) {
 // Close ends viewers and the goroutine; later ones get an error.
 func TestCloseEndsViewers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, _ := counted(3)
+		s, reads := counted(3)
 		v, _, err := s.watch(t.Context())
 		require.NoError(t, err)
 		synctest.Wait()
 		s.close()
+		before := reads.Load()
 		s.close() // before the viewer leaves
 		_, more := <-v.samples
 		assert.False(t, more)
@@ -208,8 +212,64 @@ func TestCloseEndsViewers(t *testing.T) {
 		require.ErrorIs(t, err, errClosed)
 		_, err = s.history(t.Context())
 		require.ErrorIs(t, err, errClosed)
+		assert.Equal(t, before, reads.Load(), "a closed page reads nothing")
 		s.close()
 	})
+}
+
+// A sample that was being read when the page was closed, or when the last viewer left, reaches nobody.
+func TestTheEndOfViewersDuringARead(t *testing.T) {
+	for name, end := range map[string]func(*sampler, *viewer){"closed": func(s *sampler, _ *viewer) { s.close() }, "left": (*sampler).leave} {
+		synctest.Test(t, func(t *testing.T) {
+			s, reads := counted(3)
+			read, resume := s.read, make(chan struct{})
+			s.read = func() Sample {
+				<-resume
+				return read()
+			}
+			v, _, err := s.watch(t.Context())
+			require.NoError(t, err)
+			synctest.Wait()
+			go end(s, v) // a close waits for the sample
+			synctest.Wait()
+			close(resume)
+			synctest.Wait()
+			assert.EqualValues(t, 1, reads.Load(), name)
+			assert.Empty(t, v.samples, name)
+			st := <-s.state
+			assert.Nil(t, st.last, name)
+			s.state <- st
+		})
+	}
+}
+
+// A request whose context ends while another reads a sample has the context's error.
+func TestARequestEndsDuringARead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, reads := counted(3)
+		s.reading <- struct{}{}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		sample, err := s.newest(ctx)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		assert.Nil(t, sample)
+		assert.Zero(t, reads.Load())
+		<-s.reading
+	})
+}
+
+// Only records with live buffers are calls, whatever else there is.
+func TestCallsHoldMemory(t *testing.T) {
+	t.Parallel()
+	stacks := []site.Stack{site.Deep(0), site.Deep(0)}
+	past := vram.ProfileRecord{Stack: stacks[0], Allocated: vram.ProfileTotals{Count: 5, Bytes: 50}}
+	held := vram.ProfileRecord{Stack: stacks[1], Allocated: vram.ProfileTotals{Count: 3, Bytes: 30}, InUse: vram.ProfileTotals{Count: 2, Bytes: 20}}
+	for _, records := range [][]vram.ProfileRecord{{past, held}, {held, past}, {past, held, past}} {
+		c := callsOf(vram.Profile{SampleBytes: 1, Records: records})
+		require.Len(t, c.Calls, 1)
+		assert.Equal(t, [...]int64{20, 20, 2, 1}, [...]int64{c.LiveBytes, c.Calls[0].LiveBytes, c.Calls[0].BufferCount, int64(c.StackCount)})
+	}
+	assert.Equal(t, Calls{Calls: []Call{}}, callsOf(vram.Profile{Records: []vram.ProfileRecord{past}}))
 }
 
 // A request whose sample is being read when the page is closed gets the error of a closed page.

@@ -49,6 +49,27 @@ func TestCheckFinds(t *testing.T) {
 	}
 }
 
+// Segments may be in any order: those that lie side by side fit, and two that overlap do not, wherever they are in the list.
+func TestSegmentsInAnyOrder(t *testing.T) {
+	t.Parallel()
+	segment := func(address uint64) snapshot.Segment {
+		return snapshot.Segment{Address: address, Bytes: 4096, Blocks: []snapshot.Block{{Address: address, Bytes: 4096}}}
+	}
+	for _, order := range [][3]int{{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}} {
+		for _, overlap := range []uint64{0, 512} {
+			all := []snapshot.Segment{segment(0x1000), segment(0x2000 - overlap), segment(0x3000)}
+			s := &snapshot.Snapshot{Segments: []snapshot.Segment{all[order[0]], all[order[1]], all[order[2]]}}
+			err := snapshot.Check(s)
+			if overlap == 0 {
+				require.NoError(t, err, "%v", order)
+				continue
+			}
+			require.ErrorIs(t, err, snapshot.ErrBadSnapshot, "%v", order)
+			require.ErrorContains(t, err, "overlaps")
+		}
+	}
+}
+
 // A use of the first byte that is mapped is a use, and adjacent memory of another stream is another segment.
 func TestCheckKeepsUsesAndStreamsApart(t *testing.T) {
 	const at, bytes = 0x1000, 4096

@@ -75,11 +75,13 @@ print(json.dumps(v))`
 // A snapshot with numbers that mean nothing is refused.
 func TestWriteRefuses(t *testing.T) {
 	for name, change := range map[string]func(*snapshot.Snapshot){
-		"a state":   func(s *snapshot.Snapshot) { s.Segments[0].Blocks[0].State = 9 },
-		"an action": func(s *snapshot.Snapshot) { s.Traces[0][0].Action = 99 },
-		"a setting": func(s *snapshot.Snapshot) { s.Settings[0].Value = []int{1} },
-		"a device":  func(s *snapshot.Snapshot) { s.Segments[0].Device = 1 << 60 },
-		"the next":  func(s *snapshot.Snapshot) { s.Segments[0].Device = 1 << 10 },
+		"a state":         func(s *snapshot.Snapshot) { s.Segments[0].Blocks[0].State = 9 },
+		"the next state":  func(s *snapshot.Snapshot) { s.Segments[0].Blocks[0].State = snapshot.Pending + 1 },
+		"an action":       func(s *snapshot.Snapshot) { s.Traces[0][0].Action = 99 },
+		"the next action": func(s *snapshot.Snapshot) { s.Traces[0][0].Action = snapshot.Mark + 1 },
+		"a setting":       func(s *snapshot.Snapshot) { s.Settings[0].Value = []int{1} },
+		"a device":        func(s *snapshot.Snapshot) { s.Segments[0].Device = 1 << 60 },
+		"the next":        func(s *snapshot.Snapshot) { s.Segments[0].Device = 1 << 10 },
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := small()
