@@ -258,8 +258,7 @@ func TestAnEventThatIsPostedAtTheEnd(t *testing.T) {
 	})
 }
 
-// The calls that are due are counted, by whatever way they came, until they are made: after any of them there is room for as many
-// as at the beginning.
+// The calls that are due are counted until they are made: after them there is room for as many as at the beginning.
 func TestNoCallIsDueAfterAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNotices(nil, new(recovered.Log))
@@ -746,11 +745,11 @@ func TestEachStateHasItsBytes(t *testing.T) {
 		want := map[string]int64{"UnpassedBytes": before + 1<<40, "SleepingBytes": before + 1<<41}
 		for i := range sums.Bytes {
 			state := MemoryState(i) //nolint:gosec // a few
-			name := ""
+			var name strings.Builder
 			for word := range strings.SplitSeq(state.String(), "-") {
-				name += strings.ToUpper(word[:1]) + word[1:]
+				name.WriteString(strings.ToUpper(word[:1]) + word[1:])
 			}
-			want[name+"Bytes"] = before + 1<<i
+			want[name.String()+"Bytes"] = before + 1<<i
 		}
 		got := map[string]int64{}
 		for f, v := range fields.Fields() {
@@ -960,8 +959,8 @@ func TestCapturesThatWereHeldUpBeginAfterAClose(t *testing.T) {
 	require.NoError(t, d.Close())
 }
 
-// What a Reconfigure switches off it reads before: the counts are those of all that was done until then, also where nobody has read
-// them yet.
+// A Reconfigure that switches statistics off reads them before: the counts have all allocations and frees until then, also where
+// nobody has read them yet.
 func TestCountsAreReadBeforeStatisticsAreOff(t *testing.T) {
 	t.Parallel()
 	d, err := Open(Config{Driver: sim.New(sim.Config{}), LimitBytes: 64 << 20})

@@ -245,7 +245,7 @@ func (d *Device) read(peaks *readings) Stats {
 		s.PeakLiveBytes = max(s.Streams[0].PeakLiveBytes, either(peaks.gone, &d.gonePeak))
 	default:
 		s.PeakLiveBytes = max(s.PeakLiveBytes, either(peaks.gone, &d.gonePeak))
-		for i := range s.Streams { // neither the pool nor a tick may have seen what a cache served
+		for i := range s.Streams { // neither the pool nor a tick may have seen a buffer of a cache
 			s.PeakLiveBytes = max(s.PeakLiveBytes, s.Streams[i].PeakLiveBytes)
 		}
 	}

@@ -366,7 +366,7 @@ func TestTracesOfSnapshots(t *testing.T) {
 11,a,4,70,2
 `, text.String())
 
-	// Buffers of the time before are in the order of their streams and addresses, in whatever order they were found.
+	// Earlier buffers are in the order of their streams and addresses.
 	before := []history.Event{{Stream: 1, Ptr: 512, Bytes: 1}, {Stream: 1, Ptr: 1536, Bytes: 2}, {Stream: 2, Ptr: 1024, Bytes: 3}}
 	for first := range before {
 		s := history.Snapshot{Live: slices.Concat(before[first:], before[:first])}
