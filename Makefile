@@ -214,9 +214,12 @@ yields:
 	@$(GO) run ./$(LAB)/mutate/yields -into $(YIELDS) ./... ./fleet/... >/dev/null
 race stress: TESTFLAGS += -overlay $(YIELDS)/overlay.json
 
-race: yields ## run the tests of the product's packages that have goroutines under the race detector, with yields, in their short form
-	CGO_ENABLED=1 $(GO) test $(RACEFLAGS) $(TESTFLAGS) $(if $(SHORT),-skip '$(shell echo '$(SLOW_TESTS)' | tr ' ' '|')') $(RACED)
-	$(if $(SHORT),CGO_ENABLED=1 $(GO) test $(RACEFLAGS) $(TESTFLAGS) -run Goroutines $(WITH_GOROUTINES))
+# Tests of goroutines that meet. The short form runs all tests of RACED without yields, and then these with them, from one build.
+MEETING := Goroutines|Among|Meet
+
+race: yields ## run the tests of the product's packages that have goroutines under the race detector, those of goroutines that meet with yields, in their short form
+	$(if $(SHORT),VRAM_YIELDS=off) CGO_ENABLED=1 $(GO) test $(RACEFLAGS) $(TESTFLAGS) $(if $(SHORT),-skip '$(shell echo '$(SLOW_TESTS)' | tr ' ' '|')') $(RACED)
+	$(if $(SHORT),CGO_ENABLED=1 $(GO) test $(RACEFLAGS) $(TESTFLAGS) -run '$(MEETING)' $(RACED) $(WITH_GOROUTINES))
 
 # Twice as many packages at a time as there are processors, each stopped at random, so that goroutines stop in unusual places.
 stress: yields ## repeat the tests with goroutines STRESS_COUNT times with one, two and four threads, with yields, under load and stopped at random (STRESS=packages)

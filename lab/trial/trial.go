@@ -21,8 +21,8 @@ import (
 // command.
 func Overlay(folder string, texts map[string]string) (string, error) {
 	replace := map[string]string{}
-	for _, path := range slices.Sorted(maps.Keys(texts)) { // the same files each time
-		changed := filepath.Join(folder, strconv.Itoa(len(replace))+".go")
+	for _, path := range slices.Sorted(maps.Keys(texts)) { // the same files each time; none is source to those who look through the tree
+		changed := filepath.Join(folder, strconv.Itoa(len(replace))+".go.txt")
 		if err := os.WriteFile(changed, []byte(texts[path]), 0o600); err != nil {
 			return "", err
 		}
