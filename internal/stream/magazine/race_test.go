@@ -113,15 +113,24 @@ func TestHandOversMeet(t *testing.T) {
 		}
 	})
 	held = [2]*Slot{o.Loose.Take(), o.Loose.Take()}
-	meetings(meetingCount, func() {}, func(i int) {
-		_ = held[i].Free(held[i].Word())
-	}, func() {
-		a := o.Freed()
-		b := o.Next(a)
-		require.NotNil(t, b)
-		require.NotSame(t, a, b)
-		require.Nil(t, o.Next(b))
-	})
+	for _, free := range []func(s *Slot){
+		func(s *Slot) { _ = s.Free(s.Word()) },
+		func(s *Slot) {
+			var f Frees
+			_ = f.Free(s, s.Word())
+			_ = f.Flush()
+		},
+	} {
+		meetings(meetingCount/2, func() {}, func(i int) {
+			free(held[i])
+		}, func() {
+			a := o.Freed()
+			b := o.Next(a)
+			require.NotNil(t, b)
+			require.NotSame(t, a, b)
+			require.Nil(t, o.Next(b))
+		})
+	}
 }
 
 // The two slots of a parked magazine that are freed at once hand it over once.
@@ -155,6 +164,31 @@ func TestFreeMeetsPark(t *testing.T) {
 		ready := o.Spans.Ready(last)
 		require.Equal(t, isParked, ready == m)
 		require.Equal(t, held[:1], takeAll(m))
+	})
+}
+
+// A free into a parked magazine while the owner takes of it: the slot is free, or the owner's.
+func TestFreeMeetsTakeReady(t *testing.T) {
+	_, o, m := cacheOf(last)
+	held := takeAll(m)
+	var taken uint64
+	meetings(meetingCount, func() {
+		require.True(t, o.Spans.Park(m))
+		_ = held[0].Free(held[0].Word())
+	}, func(i int) {
+		if i == 0 {
+			_ = held[1].Free(held[1].Word())
+		} else {
+			_, taken = o.Spans.TakeReady(last, 1)
+		}
+	}, func() {
+		require.Same(t, m, o.Spans.Ready(last))
+		rest := uint64(0)
+		for _, s := range takeAll(m) {
+			rest |= 1 << s.index
+		}
+		require.Equal(t, uint64(1)<<held[0].index|1<<held[1].index, taken|rest)
+		require.Zero(t, taken&rest)
 	})
 }
 
@@ -239,25 +273,33 @@ func TestPairsMeetClose(t *testing.T) {
 
 // Goroutines take and free from one magazine without pause: each slot has one owner.
 func TestPairsMeet(t *testing.T) {
-	c, _, m := cacheOf(last)
-	var claims [SlotCount]atomic.Bool
-	var all sync.WaitGroup
-	for range 4 {
-		all.Go(func() {
-			for range 20 * meetingCount {
-				s, word := c.Take(sizeclass.MaxBytes)
-				if s == nil {
-					m.contended.Store(0)
-					continue
+	for _, take := range []func(c *Cache) (*Slot, uint64){
+		func(c *Cache) (*Slot, uint64) { return c.Take(sizeclass.MaxBytes) },
+		func(c *Cache) (*Slot, uint64) {
+			s, handle, _, _ := c.Alloc(sizeclass.MaxBytes)
+			return s, handle
+		},
+	} {
+		c, _, m := cacheOf(last)
+		var claims [SlotCount]atomic.Bool
+		var all sync.WaitGroup
+		for range 4 {
+			all.Go(func() {
+				for range 10 * meetingCount {
+					s, word := take(c)
+					if s == nil {
+						m.contended.Store(0)
+						continue
+					}
+					isMine := claims[s.index].CompareAndSwap(false, true)
+					claims[s.index].Store(false)
+					if !assert.True(t, isMine, "held twice") || !assert.NoError(t, s.Free(word)) {
+						return
+					}
 				}
-				isMine := claims[s.index].CompareAndSwap(false, true)
-				claims[s.index].Store(false)
-				if !assert.True(t, isMine, "held twice") || !assert.NoError(t, s.Free(word)) {
-					return
-				}
-			}
-		})
+			})
+		}
+		all.Wait()
+		assert.Equal(t, SpanSlots(last), m.mask.Load())
 	}
-	all.Wait()
-	assert.Equal(t, SpanSlots(last), m.mask.Load())
 }
