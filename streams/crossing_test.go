@@ -59,6 +59,36 @@ func TestAnEarlierWaitDoesNotCoverAWorkInSubmission(t *testing.T) {
 	require.NoError(t, own.Free())
 }
 
+// A wait covers the works before it, and no work that the other stream submits while the driver is told to wait.
+func TestAWorkDuringAWaitIsNotCovered(t *testing.T) {
+	t.Parallel()
+	r, home, other := pair(t, 64*mib)
+	early, late := must(t, home, mib), must(t, home, mib)
+	for _, b := range []Buffer{early, late} { // both are shared
+		r.crosses(other, b, true, 0)
+		r.crosses(home, b, true, 0)
+	}
+	r.crosses(other, early, true, 0)
+	const takes = time.Second
+	waits := 0
+	r.faults.SetBefore(func(function string) {
+		if function == "cuStreamWaitEvent" {
+			if waits++; waits == 1 {
+				r.crosses(other, late, true, takes)
+			}
+		}
+	})
+	before := r.gpu.Now()
+	r.crosses(home, early, true, 0)
+	r.faults.SetBefore(nil)
+	require.Positive(t, waits)
+	r.crosses(home, late, true, 0)
+	require.NoError(t, home.cuda.synchronize())
+	assert.GreaterOrEqual(t, r.gpu.Now()-before, takes)
+	require.NoError(t, early.Free())
+	require.NoError(t, late.Free())
+}
+
 // A work is in order with another stream's first use of its buffer that comes between the two looks at it.
 func TestAFirstUseBetweenTouchAndBegin(t *testing.T) {
 	t.Parallel()
