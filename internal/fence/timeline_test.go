@@ -237,6 +237,59 @@ func TestAllWaitsForAQueryEndWithIt(t *testing.T) {
 	}
 }
 
+// Two waits that announce themselves at once end together: the one that comes meanwhile is not forgotten.
+func TestAWaitThatComesWhileAnotherAnnouncesItself(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	l := b.timeline()
+	require.NoError(t, b.sim.Launch(b.stream, time.Second))
+	b.take(l, l.Next())
+	c, number := l.oldest()
+	require.NotNil(t, c)
+	var meanwhile <-chan struct{}
+	l.reach = func() {
+		l.reach = nil
+		meanwhile = l.whenSettled()
+	}
+	over := l.whenSettled()
+	require.NotNil(t, over)
+	assert.Equal(t, meanwhile, over)
+	l.put(c, number)
+	<-meanwhile
+	<-over
+}
+
+// Goroutines that look at once query each fence, and release its event, once.
+func TestLooksAmongGoroutines(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	l := b.timeline()
+	for range 300 {
+		var last uint64
+		for range 4 {
+			last = l.Next()
+			b.take(l, last)
+		}
+		var all sync.WaitGroup
+		var ready atomic.Int64
+		for range 3 {
+			all.Go(func() {
+				for ready.Add(1); ready.Load() < 3; {
+					runtime.Gosched()
+				}
+				_, err := l.Look()
+				assert.NoError(t, err)
+			})
+		}
+		all.Wait()
+		require.True(t, l.Passed(last))
+		require.LessOrEqual(t, len(b.spare), 4, "an event was released twice")
+	}
+	l.Shut()
+	l.Finish()
+	require.NoError(t, b.Close(), "an event was released twice")
+}
+
 // A shut stream is not touched any more; a finished one owes nothing and has nothing to wait for.
 func TestShutAndFinish(t *testing.T) {
 	t.Parallel()

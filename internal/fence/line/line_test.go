@@ -1,6 +1,9 @@
 package line_test
 
 import (
+	"runtime"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -73,4 +76,37 @@ func TestLines(t *testing.T) {
 	assert.True(t, ok)
 	assert.Equal(t, 7, number)
 	assert.Same(t, &lines[line.Count], all.At(7))
+}
+
+// Lines that goroutines add at once have a number each.
+func TestNumbersAmongGoroutines(t *testing.T) {
+	const goroutines, each = 3, line.Count / 3
+	for range 300 {
+		var l line.Lines
+		var added [goroutines][each]line.Line
+		var all sync.WaitGroup
+		var ready atomic.Int64
+		for g := range goroutines {
+			all.Go(func() {
+				for ready.Add(1); ready.Load() < goroutines; {
+					runtime.Gosched()
+				}
+				for i := range added[g] {
+					n := &added[g][i]
+					number, ok := l.Add(n)
+					if !assert.True(t, ok) || !assert.Same(t, n, l.At(number)) {
+						return
+					}
+				}
+			})
+		}
+		all.Wait()
+		numbers := map[*line.Line]bool{}
+		for number := range line.Count {
+			numbers[l.At(number)] = true
+		}
+		if !assert.Len(t, numbers, goroutines*each) || t.Failed() {
+			return
+		}
+	}
 }

@@ -1,6 +1,8 @@
 package core
 
 import (
+	"runtime"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -77,6 +79,34 @@ func TestSlackKeepsWithinItsBounds(t *testing.T) {
 		}
 		require.Zero(t, device.units.Load())
 	})
+}
+
+// Goroutines that take at once have as much as the device lends, and never more than its part of the limit.
+func TestSlackAmongGoroutines(t *testing.T) {
+	t.Parallel()
+	const goroutines, share = 3, 100
+	for range 500 {
+		var device Allowance
+		var taken, ready atomic.Int64
+		var all sync.WaitGroup
+		for range goroutines {
+			all.Go(func() {
+				for ready.Add(1); ready.Load() < goroutines; {
+					runtime.Gosched()
+				}
+				for {
+					units := device.take(7, share*slackShare<<sizeclass.UnitShift)
+					if units == 0 {
+						return
+					}
+					taken.Add(int64(units)) //nolint:gosec // a few
+				}
+			})
+		}
+		all.Wait()
+		require.EqualValues(t, share, taken.Load())
+		require.EqualValues(t, share, device.units.Load())
+	}
 }
 
 // A stream that frees little has the minimum slack, one that frees much has a fence's share, and a lowered
