@@ -100,6 +100,25 @@ func TestCloseEndsEverything(t *testing.T) {
 	})
 }
 
+// Close waits for the job in flight, and no job begins after it.
+func TestNoJobBeginsAfterClose(t *testing.T) {
+	t.Parallel()
+	h := build(t, roomy(32))
+	a := h.testClient(1)
+	inside := make(chan struct{})
+	release := h.hold("cuMemCreate", func() { close(inside) })
+	refill := a.refill(6)
+	<-inside
+	closed := h.later(h.pool.Close)
+	require.ErrorIs(t, (<-refill).err, ErrClosed)
+	release()
+	require.NoError(t, <-closed)
+	d := &h.pool.driver
+	require.Same(t, &noMoreJobs, d.inFlight.Load())
+	d.submit(&work{})
+	require.Same(t, &noMoreJobs, d.inFlight.Load())
+}
+
 // later runs f on a goroutine of its own, and returns once the pool has its message or f has ended.
 func (h *house) later(f func() error) <-chan error {
 	h.t.Helper()

@@ -1,6 +1,8 @@
 package pool
 
 import (
+	"runtime"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -109,5 +111,37 @@ func TestAUsageThatChangesDuringTheReadIsReadAgain(t *testing.T) {
 				require.EqualValues(t, want, one.reads.Swap(0), "of %d: %d changed while %d was read", i, changing, reading)
 			}
 		}
+	}
+}
+
+// Of clients that report changes at once the pool lists each once.
+func TestReportsAmongGoroutines(t *testing.T) {
+	t.Parallel()
+	const goroutines, each = 3, 8
+	for range 300 {
+		p := &Pool{}
+		var reporters [goroutines * each]*Reporter
+		for i := range reporters {
+			reporters[i] = p.NewReporter(core.Client(i+1), nil)
+		}
+		var ready atomic.Int64
+		var all sync.WaitGroup
+		for g := range goroutines {
+			all.Go(func() {
+				for ready.Add(1); ready.Load() < goroutines; {
+					runtime.Gosched()
+				}
+				for i := range each {
+					reporters[g*each+i].Changed()
+					reporters[i].Changed() // of the first goroutine, too
+				}
+			})
+		}
+		all.Wait()
+		var listed []*Reporter
+		for r := p.changed.Load(); r != nil && len(listed) <= len(reporters); r = r.next {
+			listed = append(listed, r)
+		}
+		require.ElementsMatch(t, reporters[:], listed)
 	}
 }
