@@ -1,7 +1,9 @@
 package actors
 
 import (
+	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
@@ -84,6 +86,7 @@ func TestTurnsNeverOverlap(t *testing.T) {
 	inside, turns := 0, 0 // Plain: overlapping turns are a data race.
 	body := func() {
 		inside++
+		runtime.Gosched() // others see the turn
 		assert.Equal(t, 1, inside)
 		turns++
 		inside--
@@ -109,6 +112,58 @@ func TestTurnsNeverOverlap(t *testing.T) {
 	r.Stop(nil)
 	<-r.Done()
 	assert.Equal(t, goroutineCount*rounds, turns)
+}
+
+// Property 1 for goroutines that find the actor idle at the same moment.
+func TestOneOfManyGoroutinesEnters(t *testing.T) {
+	r := spawn(t, &probe{})
+	for range 1000 {
+		var ready, entered atomic.Int64
+		var group sync.WaitGroup
+		for range 3 {
+			group.Go(func() {
+				for ready.Add(1); ready.Load() < 3; {
+					runtime.Gosched()
+				}
+				if r.TryEnter() {
+					entered.Add(1)
+					leaveTurn()
+				}
+			})
+		}
+		group.Wait()
+		require.EqualValues(t, 1, entered.Load())
+		enterTurn(r.Name())
+		r.Perform(r.Leave())
+	}
+}
+
+// System messages that many goroutines post at the same moment all arrive, each once.
+func TestSystemMessagesAmongGoroutines(t *testing.T) {
+	r := spawn(t, &probe{})
+	const goroutineCount, messageCount = 3, 20
+	for range 200 {
+		enter(r)
+		var ready atomic.Int64
+		var group sync.WaitGroup
+		for range goroutineCount {
+			group.Go(func() {
+				for ready.Add(1); ready.Load() < goroutineCount; {
+					runtime.Gosched()
+				}
+				for range messageCount {
+					r.box.postSystem(unsuspend{})
+				}
+			})
+		}
+		group.Wait()
+		posted := 0
+		for n := r.box.system.Load(); n != nil; n = n.next {
+			posted++
+		}
+		require.Equal(t, goroutineCount*messageCount, posted)
+		r.Perform(r.Leave())
+	}
 }
 
 // Property 2.
