@@ -119,6 +119,36 @@ func TestNoJobBeginsAfterClose(t *testing.T) {
 	require.Same(t, &noMoreJobs, d.inFlight.Load())
 }
 
+// waitingHost runs functions at once, and has waits told instead of waiting.
+type waitingHost struct {
+	actors.Host
+	wait func()
+}
+
+func (waitingHost) Go(_ string, f func())     { f() }
+func (h waitingHost) Wait(...<-chan struct{}) { h.wait() }
+
+// The end of the driver goroutine does not cut off the job in flight: it waits for it, and stays when the job is over.
+func TestTheDriverEndsAfterTheJobInFlight(t *testing.T) {
+	t.Parallel()
+	f := &inFlight{ended: make(chan struct{})}
+	waits := 0
+	p := &Pool{}
+	d := &p.driver
+	p.host = waitingHost{wait: func() {
+		if waits++; waits == 1 {
+			require.Same(t, f, d.inFlight.Load())
+			d.inFlight.Store(nil)
+			close(f.ended)
+		}
+	}}
+	d.open(p)
+	d.inFlight.Store(f)
+	d.stop()
+	assert.Same(t, &noMoreJobs, d.inFlight.Load())
+	assert.Equal(t, 2, waits, "for the job, and for the goroutine")
+}
+
 // later runs f on a goroutine of its own, and returns once the pool has its message or f has ended.
 func (h *house) later(f func() error) <-chan error {
 	h.t.Helper()
