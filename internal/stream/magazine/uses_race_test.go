@@ -31,7 +31,7 @@ func TestBeginsMeet(t *testing.T) {
 		s, handle := cache.Take(512)
 		var uses [2]Use
 		var errs [2]error
-		meetings(meetingCount/4, func() {
+		meetings(meetingCount/8, func() {
 			s.note.Store(nil)
 			if c.before != nil {
 				u, err := s.Begin(handle, c.before)
@@ -74,7 +74,7 @@ func TestMovesMeet(t *testing.T) {
 		var handle uint64
 		var moved [2]uint64
 		var errs [2]error
-		meetings(meetingCount/4, func() {
+		meetings(meetingCount/8, func() {
 			s, handle = c.Take(512)
 		}, func(i int) {
 			if i == 0 {
@@ -121,7 +121,7 @@ func TestAdoptionsMeet(t *testing.T) {
 		var handle uint64
 		var histories [2]*History
 		s, handle = c.Take(512)
-		meetings(meetingCount/4, func() {
+		meetings(meetingCount/8, func() {
 			s.note.Store(nil)
 		}, func(i int) {
 			if i == 0 {
@@ -145,7 +145,7 @@ func TestAdoptionsMeet(t *testing.T) {
 func TestAlertsMeetTheState(t *testing.T) {
 	c, o, _ := cacheOf(0)
 	want := false
-	meetings(meetingCount, func() {
+	meetings(meetingCount/4, func() {
 		c.life.And(^uint32(alert))
 		want = !want
 	}, func(i int) {
@@ -169,7 +169,7 @@ func TestAlertsMeetTheState(t *testing.T) {
 func TestSharesMeet(t *testing.T) {
 	const first, second = Share(1 << 10), Share(1 << 20)
 	c, o, _ := cacheOf(0)
-	meetings(meetingCount, func() {
+	meetings(meetingCount/4, func() {
 		o.SetShare(first)
 	}, func(i int) {
 		if i == 0 {
