@@ -176,7 +176,7 @@ func places[E comparable](all, elements []E) (at []int) {
 	return at
 }
 
-// Goroutines that ask for one stream's entry at once get one: what each notes there counts.
+// Goroutines that ask for the entry of one stream at once get the same one, and lose nothing that they note there.
 func TestAnEntryAmongGoroutines(t *testing.T) {
 	t.Parallel()
 	of := &cudaStream{line: fence.NewTimeline(nil, 0, false, nil)}

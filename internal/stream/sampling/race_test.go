@@ -31,7 +31,7 @@ func together(fns ...func()) {
 
 // counted returns how many samples the register has.
 func (r *Register) counted() (samples int64) {
-	for _, s := range append(r.tree.Load().all(nil), &r.other) {
+	for _, s := range r.tree.Load().all([]*Site{&r.other}) {
 		samples += s.totals[0].Load()
 	}
 	return samples
