@@ -16,7 +16,11 @@ func Generated(skip int) {
 	if runtime.Callers(skip+2, calls[:]) == 0 {
 		return
 	}
-	file := frameOf(calls[0]).File
+	mark(frameOf(calls[0]).File)
+}
+
+// mark marks a file, "" none.
+func mark(file string) {
 	for file != "" && !generated(file) {
 		old := generatedFiles.Load()
 		var all []string

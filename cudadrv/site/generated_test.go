@@ -1,10 +1,12 @@
 package site_test
 
 import (
+	"strconv"
 	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/go-vram/vram/cudadrv/site"
 )
@@ -23,5 +25,30 @@ func TestGeneratedFilesAreLeftOut(t *testing.T) {
 		assert.Equal(t, test+".func1", functions(method(func() site.Stack { return h.Here(0) }))[0], "the method is the caller")
 		s := with(func() site.Stack { return method(func() site.Stack { return inlinedMethod(h) }) })
 		assert.Equal(t, []string{test + ".func2.1", here1 + "method", test + ".func2", here1 + "with", test}, functions(s)[:5])
+	}
+}
+
+// Files that are marked at the same time are all marked.
+func TestManyGoroutinesMarkFiles(t *testing.T) {
+	for range 600 {
+		restore := site.ForgetMarks()
+		var all sync.WaitGroup
+		begin := make(chan struct{})
+		const goroutines, each = 4, 8
+		for g := range goroutines {
+			all.Go(func() {
+				<-begin
+				for i := range each {
+					site.Mark(strconv.Itoa(g*each + i))
+				}
+			})
+		}
+		close(begin)
+		all.Wait()
+		for i := range goroutines * each {
+			require.True(t, site.Marked(strconv.Itoa(i)), i)
+		}
+		require.False(t, site.Marked(strconv.Itoa(goroutines*each)))
+		restore()
 	}
 }
