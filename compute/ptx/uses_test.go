@@ -164,3 +164,26 @@ func TestUnknownUses(t *testing.T) {
 		assert.Equal(t, want, usesOf(t, statements), statements)
 	}
 }
+
+// Each element of a vector load has the value of its own place, whichever of the others are dropped.
+func TestUsesOfVectorsWithDroppedElements(t *testing.T) {
+	const count = 4
+	for mask := 1; mask < 1<<count; mask++ {
+		var elements, stores, params, want []string
+		for n := range count {
+			if mask&(1<<n) == 0 {
+				elements = append(elements, "_")
+				continue
+			}
+			elements = append(elements, fmt.Sprintf("%%rd%d", n+1))
+			stores = append(stores, fmt.Sprintf("st.u32 [%%rd%d], 1;", n+1))
+			params = append(params, []string{"a:w", "b:w", "c:w", "n:w"}[n])
+			want = append(want, fmt.Sprintf("s+%d:w", 8*n))
+		}
+		want[0] = strings.Replace(want[0], "s+0", "s", 1)
+		load := "{" + strings.Join(elements, ", ") + "}"
+		use := strings.Join(stores, " ")
+		assert.Equal(t, strings.Join(want, " "), usesOf(t, "ld.param.v4.u64 "+load+", [s]; "+use), load)
+		assert.Equal(t, strings.Join(params, " "), usesOf(t, "st.local.v4.u64 [depot], {%a, %b, %c, %n}; ld.local.v4.u64 "+load+", [depot]; "+use), load)
+	}
+}
