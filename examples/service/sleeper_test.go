@@ -55,3 +55,40 @@ func TestTheEndOfASleeper(t *testing.T) {
 		})
 	}
 }
+
+// A time without a request that has passed lets the weights sleep only where nothing has happened since, whatever that was: the timer may
+// have to wait for the turn of others.
+func TestALateTimerSeesWhatHasHappened(t *testing.T) {
+	t.Parallel()
+	enter := func(t *testing.T, s *sleeper) { t.Helper(); require.NoError(t, s.enter(t.Context())) }
+	leave := func(_ *testing.T, s *sleeper) { s.leave() }
+	closing := func(_ *testing.T, s *sleeper) { s.close() }
+	for name, since := range map[string][]func(*testing.T, *sleeper){
+		"":                     nil,
+		"comes":                {enter},
+		"comes, leaves":        {enter, leave},
+		"comes twice, leaves":  {enter, enter, leave},
+		"close":                {closing},
+		"comes, close":         {enter, closing},
+		"comes, close, leaves": {enter, closing, leave},
+		"comes, leaves, close": {enter, leave, closing},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var d sleepOnly
+				s := newSleeper(&d, time.Hour, func(err error) { t.Error(err) })
+				enter(t, s)
+				s.leave()
+				passed := s.began // of the time that has passed
+				s.stop()
+				for _, happens := range since {
+					happens(t, s)
+				}
+				s.sleep(passed)
+				assert.Equal(t, len(since) == 0, s.asleep.Load())
+				assert.Equal(t, len(since) == 0, d.sleeps == 1)
+				s.close()
+			})
+		})
+	}
+}
