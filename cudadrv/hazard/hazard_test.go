@@ -53,8 +53,14 @@ func newYard(t *testing.T) *yard { t.Helper(); return newYardOf(t, sim.Config{})
 
 func newYardOf(t *testing.T, config sim.Config) *yard {
 	t.Helper()
+	return newYardOver(t, config, func(machine cudadrv.Driver) cudadrv.Driver { return machine })
+}
+
+// newYardOver checks a device with something between the simulator and the checker.
+func newYardOver(t *testing.T, config sim.Config, between func(cudadrv.Driver) cudadrv.Driver) *yard {
+	t.Helper()
 	machine := sim.New(config)
-	driver := hazard.Wrap(machine)
+	driver := hazard.Wrap(between(machine))
 	y := &yard{t: t, checker: driver.Checker(0), gpu: machine.Device(0)}
 	var err error
 	y.allocator, err = driver.Allocator().Open(0)
@@ -227,6 +233,49 @@ func TestEarlyUnmapAndEarlyReuse(t *testing.T) {
 	assert.Equal(t, []hazard.Kind{hazard.EarlyReuse, hazard.EarlyUnmap}, y.kinds())
 	reports, _ := y.checker.Reports()
 	assert.Contains(t, reports[1].Now.Place.String(), "(hazard_test.go:")
+}
+
+// A call that waits orders after the work before it, and not after work that is submitted while it waits.
+func TestWorkSubmittedDuringAWaitIsNotOver(t *testing.T) {
+	for function, wait := range map[string]func(y *yard, e cudadrv.Event, own cudadrv.Ptr) error{
+		"cuStreamSynchronize": func(y *yard, _ cudadrv.Event, _ cudadrv.Ptr) error { return y.StreamSynchronize(y.one) },
+		"cuCtxSynchronize":    func(y *yard, _ cudadrv.Event, _ cudadrv.Ptr) error { return y.CtxSynchronize() },
+		"cuEventSynchronize":  func(y *yard, e cudadrv.Event, _ cudadrv.Ptr) error { return y.EventSynchronize(e) },
+		"cuMemFree":           func(y *yard, _ cudadrv.Event, own cudadrv.Ptr) error { return y.MemFree(own) },
+	} {
+		for _, during := range []bool{false, true} { // whether there is such work, or all is submitted before
+			var faults *fault.Driver
+			y := newYardOver(t, sim.Config{}, func(inner cudadrv.Driver) cudadrv.Driver { faults = fault.Wrap(inner); return faults })
+			y.alloc(4096, y.one)
+			own, err := y.MemAlloc(4096)
+			require.NoError(t, err)
+			e, err := y.EventCreate()
+			require.NoError(t, err)
+			work := func() {
+				require.NoError(t, y.MemsetD8Async(y.arena, 0, 4096, y.one))
+				require.NoError(t, y.EventRecord(e, y.one))
+			}
+			work()
+			waits := 0
+			faults.SetBefore(func(called string) {
+				if called != function {
+					return
+				}
+				if waits++; during {
+					work()
+				}
+			})
+			require.NoError(t, wait(y, e, own))
+			faults.SetBefore(nil)
+			require.Equal(t, 1, waits, function)
+			require.NoError(t, y.MemsetD8Async(y.arena, 0, 4096, y.two))
+			if during {
+				assert.Equal(t, []hazard.Kind{hazard.Race}, y.kinds(), function)
+			} else {
+				assert.Empty(t, y.kinds(), function)
+			}
+		}
+	}
 }
 
 func TestWhatIsToldAtOnce(t *testing.T) {
