@@ -14,7 +14,9 @@ import (
 	"github.com/go-vram/vram/compute/tensor"
 	"github.com/go-vram/vram/compute/tensor/safetensors"
 	"github.com/go-vram/vram/cuda"
+	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/cpu"
+	"github.com/go-vram/vram/cudadrv/fault"
 	"github.com/go-vram/vram/cudadrv/sim"
 	"github.com/go-vram/vram/examples/gpt/model"
 	"github.com/go-vram/vram/vramtest"
@@ -53,7 +55,11 @@ func watched(t *testing.T, options ...vramtest.Option) (model.Place, *vramtest.D
 // several returns places on the devices of one machine.
 func several(t *testing.T, devices int) (all []model.Place) {
 	t.Helper()
-	driver := cpu.New(cpu.Config{Devices: devices})
+	return severalOn(t, cpu.New(cpu.Config{Devices: devices}), devices)
+}
+
+func severalOn(t *testing.T, driver cudadrv.Driver, devices int) (all []model.Place) {
+	t.Helper()
 	for i := range devices {
 		c, err := cuda.Open(vram.Config{Driver: driver, Ordinal: i})
 		require.NoError(t, err)
@@ -227,4 +233,40 @@ func TestPipelineMistakes(t *testing.T) {
 	require.ErrorIs(t, p.Step(ctx, make([]int64, 6), make([]int64, 6)), context.Canceled)
 	require.ErrorIs(t, p.Step(t.Context(), make([]int64, 6), make([]int64, 6)), context.Canceled)
 	require.NoError(t, p.Close())
+}
+
+// A parcel whose wait or copy the driver refuses is lost on no link: its memory and its event are given back.
+func TestAParcelThatIsRefusedIsGivenBack(t *testing.T) {
+	for devices, functions := range map[int][]string{1: {"cuStreamWaitEvent", "cuMemcpyDtoDAsync"}, 2: {"cuStreamWaitEvent", "cuMemcpyPeerAsync"}} {
+		faults := fault.Wrap(cpu.New(cpu.Config{Devices: devices}))
+		places := severalOn(t, faults, devices)
+		p := pipeline(t, places, deep, staged, 2)
+		live := func() (bytes int64) {
+			for _, at := range places {
+				bytes += at.Context.Device().Stats().LiveBytes
+			}
+			return bytes
+		}
+		events := func() uint64 { return faults.Calls("cuEventCreate") - faults.Calls("cuEventDestroy") }
+		for link := range p.LinkCount() {
+			for _, function := range append([]string{""}, functions...) { // "": none fails
+				bytes, count := live(), events()
+				err := p.Carry(t.Context(), link, func() {
+					require.Greater(t, live(), bytes)
+					require.Greater(t, events(), count)
+					if function != "" {
+						require.NoError(t, faults.Add(fault.Rule{Func: function, Result: cudadrv.Unknown}))
+					}
+				}, faults.Clear)
+				if function == "" {
+					require.NoError(t, err)
+				} else {
+					require.ErrorIs(t, err, cudadrv.Unknown)
+				}
+				assert.Equal(t, bytes, live(), "link %d, %s", link, function)
+				assert.Equal(t, count, events(), "link %d, %s", link, function)
+			}
+		}
+		require.NoError(t, p.Close())
+	}
 }
