@@ -991,3 +991,233 @@ func TestCountsAreReadBeforeStatisticsAreOff(t *testing.T) {
 	}
 	require.NoError(t, d.Close())
 }
+
+// together runs a function on goroutines that begin at the same time, and waits for them.
+func together(goroutines int, f func(number int)) {
+	var all sync.WaitGroup
+	begin := make(chan struct{})
+	for i := range goroutines {
+		all.Go(func() {
+			<-begin
+			f(i)
+		})
+	}
+	close(begin)
+	all.Wait()
+}
+
+// Tenants with names of one part that are made and closed at the same time: those that are open are on the list, each once, and one name
+// is one tenant.
+func TestManyGoroutinesMakeTenants(t *testing.T) {
+	t.Parallel()
+	d := &Device{closeDone: make(chan struct{})}
+	const goroutines, rounds = 4, 200
+	var names []string
+	for i := 0; len(names) < 2*goroutines+1; i++ {
+		if name := fmt.Sprint("guest", i); d.tenants.part(name) == d.tenants.part("guest0") {
+			names = append(names, name)
+		}
+	}
+	common := names[2*goroutines]
+	for range rounds {
+		var same [goroutines]*Tenant
+		together(goroutines, func(number int) {
+			var err error
+			same[number], err = d.Tenant(common, Quota{})
+			assert.NoError(t, err)
+			stays, err := d.Tenant(names[2*number], Quota{})
+			assert.NoError(t, err)
+			ends, err := d.Tenant(names[2*number+1], Quota{})
+			assert.NoError(t, err)
+			assert.NoError(t, ends.Close())
+			assert.Equal(t, names[2*number], stays.Name())
+		})
+		want := []string{common}
+		for i := range goroutines {
+			require.Same(t, same[0], same[i])
+			want = append(want, names[2*i])
+		}
+		var got []string
+		for _, x := range d.tenants.list() {
+			got = append(got, x.Name())
+		}
+		require.ElementsMatch(t, want, got)
+		together(goroutines, func(number int) {
+			for _, x := range d.tenants.list() {
+				if x.Name() == names[2*number] || number == 0 && x == same[0] {
+					assert.NoError(t, x.Close())
+				}
+			}
+		})
+		require.Empty(t, d.tenants.list())
+	}
+}
+
+// Devices that begin and end at the same time are in the table of GPUs while they are open.
+func TestManyGoroutinesEnterDevices(t *testing.T) {
+	t.Parallel()
+	const goroutines = 4
+	for range 300 {
+		var all table
+		var stay [goroutines]*Device
+		together(goroutines, func(number int) {
+			stay[number] = &Device{}
+			ends := &Device{}
+			all.add(cudadrv.UUID{1}, ends)
+			all.add(cudadrv.UUID{1}, stay[number])
+			all.remove(ends)
+		})
+		rows, _ := all.all()
+		require.Len(t, rows, goroutines)
+		for _, d := range stay {
+			require.True(t, slices.ContainsFunc(rows, func(r row) bool { return r.device == d }))
+		}
+		together(goroutines, func(number int) { all.remove(stay[number]) })
+		rows, _ = all.all()
+		require.Empty(t, rows)
+	}
+}
+
+// Bookings that are made and ended at the same time add up.
+func TestManyGoroutinesBook(t *testing.T) {
+	t.Parallel()
+	s := &Set{}
+	s.booked.Store(&[]int64{0, 0})
+	together(4, func(number int) {
+		for range 200 {
+			for !s.book(s.booked.Load(), number%2, 3) {
+			}
+			for !s.book(s.booked.Load(), number%2, -2) {
+			}
+		}
+	})
+	assert.Equal(t, []int64{400, 400}, *s.booked.Load())
+}
+
+// Functions that are posted at the same time are each called once, also as the goroutine that calls them ends.
+func TestManyGoroutinesPostNotices(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newNotices(nil, &recovered.Log{})
+		const goroutines, each, rounds = 4, 3, 300
+		for range rounds {
+			var calls [goroutines * each]int // of the goroutine of the calls
+			together(goroutines, func(number int) {
+				for i := range each {
+					n.post(func() { calls[number*each+i]++ })
+				}
+			})
+			n.flush()
+			for i := range calls {
+				require.Equal(t, 1, calls[i])
+			}
+		}
+		require.Zero(t, n.due.Load())
+	})
+}
+
+// Changes of the list of streams that are made at the same time are all in it.
+func TestManyGoroutinesChangeTheStreams(t *testing.T) {
+	t.Parallel()
+	d := &Device{}
+	d.streams.Store(&registry{})
+	const goroutines, each = 4, 200
+	together(goroutines, func(int) {
+		for range each {
+			d.change(func(r *registry) { r.gone.AllocCount++ })
+		}
+	})
+	assert.EqualValues(t, goroutines*each, d.streams.Load().gone.AllocCount)
+}
+
+// The first uses of a device at the same time open it once.
+func TestManyGoroutinesUseADeviceFirst(t *testing.T) {
+	t.Parallel()
+	for range 30 {
+		driver := fault.Wrap(sim.New(sim.Config{}))
+		d, err := Open(Config{Driver: driver})
+		require.NoError(t, err)
+		var engines [4]*engine
+		together(len(engines), func(number int) {
+			var err error
+			engines[number], err = d.use()
+			assert.NoError(t, err)
+		})
+		for _, e := range engines {
+			require.Same(t, engines[0], e)
+		}
+		require.EqualValues(t, 1, driver.Calls("cuDevicePrimaryCtxRetain"))
+		require.NoError(t, d.Close())
+	}
+}
+
+// A setting stays, whichever observers begin and end during its change.
+func TestObserversAmongChangesOfSettings(t *testing.T) {
+	t.Parallel()
+	d, err := Open(Config{Driver: sim.New(sim.Config{})})
+	require.NoError(t, err)
+	together(3, func(number int) {
+		for i := range 100 {
+			if number > 0 {
+				stop, err := d.Observe(Observer{})
+				assert.NoError(t, err)
+				stop()
+				continue
+			}
+			want := []StatsLevel{StatsOn, StatsExact}[i%2]
+			assert.NoError(t, d.Reconfigure(Settings{Stats: new(want)}))
+			assert.Equal(t, want, d.config.Load().Stats)
+		}
+	})
+	require.NoError(t, d.Close())
+}
+
+// A limit of the surroundings that is found with an old configuration changes nothing else of the present one.
+func TestALimitIsAppliedToThePresentConfiguration(t *testing.T) {
+	t.Parallel()
+	d, err := openIn(Config{Driver: sim.New(sim.Config{TotalBytes: 64 << 20})}, surroundedBy(map[string]string{"CUDA_DEVICE_MEMORY_LIMIT": "32m"}))
+	require.NoError(t, err)
+	old := d.config.Load()
+	require.NoError(t, d.Reconfigure(Settings{Stats: new(StatsExact)}))
+	got := d.surround(old, cudadrv.Info{TotalBytes: 64 << 20})
+	assert.Same(t, d.config.Load(), got)
+	assert.Equal(t, StatsExact, got.Stats)
+	assert.EqualValues(t, 32<<20, got.outer.Bytes)
+	require.NoError(t, d.Close())
+}
+
+// A ticker that was stopped calls nothing more, also where its timer has fired before, and stop waits for the call that runs.
+func TestAStoppedTickerCallsNothing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		calls, resume := 0, make(chan struct{})
+		x := startTicker(time.Second, func() {
+			calls++
+			<-resume
+		})
+		x.stop()
+		x.fire()
+		assert.Zero(t, calls)
+		x = startTicker(time.Second, x.call)
+		time.Sleep(time.Minute) //nolint:forbidigo // virtual time
+		synctest.Wait()
+		require.Equal(t, 1, calls)
+		x.fire() // while a call runs
+		require.Equal(t, 1, calls)
+		stopped := make(chan struct{})
+		go func() {
+			x.stop()
+			close(stopped)
+		}()
+		synctest.Wait()
+		select {
+		case <-stopped:
+			t.Error("it did not wait")
+		default:
+		}
+		close(resume)
+		<-stopped
+		time.Sleep(time.Minute) //nolint:forbidigo // virtual time
+		assert.Equal(t, 1, calls)
+	})
+}
