@@ -11,3 +11,9 @@ func QueuedBuffers(q *Queue) int { return len(q.owned) }
 
 // LaunchLate submits as a launch does that has found the profile before Stop.
 func LaunchLate(p *Profile, submit func() error) error { return p.launch("late", Geometry{}, submit) }
+
+// LaunchStreams returns the number of streams on which a graph has been launched, but for streams that have finished.
+func LaunchStreams(g *Graph) int { return len(g.launches()) }
+
+// NoteLaunch notes a launch without making it.
+func NoteLaunch(g *Graph, c *Context) { g.note(c.Stream()) }

@@ -2,6 +2,8 @@ package cuda_test
 
 import (
 	"runtime"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -124,4 +126,92 @@ func TestAStreamWhoseJoinPanickedIsFree(t *testing.T) {
 		assert.Zero(t, took, "a call that does not end is waited for ten seconds")
 		require.NoError(t, g.Close())
 	})
+}
+
+// A graph notes each of the streams that launch it at the same time for the first time: its memory waits for all of them.
+func TestManyGoroutinesLaunchAGraph(t *testing.T) {
+	r, c := newRig(t)
+	var on [4]*cuda.Context
+	for i := range on {
+		on[i] = r.context()
+	}
+	x := r.alloc(c, mib)
+	for name, launch := range map[string]func(g *cuda.Graph, d *cuda.Context) error{
+		"Launch": (*cuda.Graph).Launch,
+		"note":   func(g *cuda.Graph, d *cuda.Context) error { cuda.NoteLaunch(g, d); return nil }, // without the order of a launch
+	} {
+		for range 150 {
+			g := r.graph(c, func() { require.NoError(t, c.Launch(r.touch, cuda.Cover(1, 1), cuda.In(x))) })
+			together(len(on), func(i int) { assert.NoError(t, launch(g, on[i])) })
+			require.Equal(t, len(on), cuda.LaunchStreams(g), name)
+			require.NoError(t, g.Close())
+		}
+	}
+	r.sync(on[:]...)
+	r.free(x)
+	assert.Empty(t, r.dev.Hazards())
+}
+
+// together runs a function on goroutines that begin at the same time, and waits for them.
+func together(goroutines int, f func(number int)) {
+	var all sync.WaitGroup
+	begin := make(chan struct{})
+	for i := range goroutines {
+		all.Go(func() {
+			<-begin
+			f(i)
+		})
+	}
+	close(begin)
+	all.Wait()
+}
+
+// An event that is closed while others use it ends once, after the last call: calls before the end succeed, and later ones are refused.
+func TestManyGoroutinesUseAnEventAtItsEnd(t *testing.T) {
+	r, c := newFailing(t, sim.Config{})
+	destroyed := r.faults.Calls("cuEventDestroy")
+	const rounds = 300
+	for range rounds {
+		e, err := c.Record()
+		require.NoError(t, err)
+		var closed atomic.Int32
+		together(4, func(number int) {
+			if number < 2 {
+				if err := e.Close(); err == nil {
+					closed.Add(1)
+				}
+				return
+			}
+			for range 3 {
+				if _, err := e.Done(); err != nil {
+					assert.ErrorIs(t, err, cuda.ErrNotOpen)
+				}
+			}
+		})
+		require.EqualValues(t, 2, closed.Load(), "Close is idempotent")
+		_, err = e.Done()
+		require.ErrorIs(t, err, cuda.ErrNotOpen)
+	}
+	assert.EqualValues(t, rounds, r.faults.Calls("cuEventDestroy")-destroyed)
+}
+
+// The second Stop of a profile ends no other profile of the stream.
+func TestAStoppedProfileEndsNoOther(t *testing.T) {
+	r, c := newFailing(t, sim.Config{})
+	x := r.alloc(c, mib)
+	first, err := c.StartProfile()
+	require.NoError(t, err)
+	_, err = first.Stop()
+	require.NoError(t, err)
+	second, err := c.StartProfile()
+	require.NoError(t, err)
+	_, err = first.Stop()
+	require.NoError(t, err)
+	require.True(t, cuda.LaunchesSlowly(c))
+	require.NoError(t, c.Launch(r.touch, cuda.Cover(1, 1), cuda.InOut(x)))
+	all, err := second.Stop()
+	require.NoError(t, err)
+	assert.Len(t, all, 1)
+	assert.False(t, cuda.LaunchesSlowly(c))
+	require.NoError(t, x.Free())
 }
