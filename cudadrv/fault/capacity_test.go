@@ -1,6 +1,7 @@
 package fault_test
 
 import (
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -40,6 +41,32 @@ func TestViewsShareTheCapacity(t *testing.T) {
 	_, err = third.MemAlloc(granule)
 	require.ErrorIs(t, err, cudadrv.OutOfMemory)
 	require.NoError(t, third.Close())
+}
+
+// Calls at the same time never exceed a capacity together, and none of their bytes is lost.
+func TestManyGoroutinesShareTheCapacity(t *testing.T) {
+	drv, dev := open(t)
+	const goroutines = 4
+	drv.SetCapacity(goroutines * granule)
+	var all sync.WaitGroup
+	begin := make(chan struct{})
+	for range goroutines {
+		all.Go(func() {
+			<-begin
+			for range 200 {
+				p, err := dev.MemAlloc(granule)
+				assert.NoError(t, err)
+				assert.NoError(t, dev.MemFree(p))
+			}
+		})
+	}
+	close(begin)
+	all.Wait()
+	p, err := dev.MemAlloc(goroutines * granule)
+	require.NoError(t, err, "all of it is free")
+	_, err = dev.MemAlloc(granule)
+	require.ErrorIs(t, err, cudadrv.OutOfMemory)
+	require.NoError(t, dev.MemFree(p))
 }
 
 // Nothing is kept of memory that was given back.

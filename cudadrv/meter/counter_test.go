@@ -2,6 +2,8 @@ package meter
 
 import (
 	"encoding/json"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -64,6 +66,26 @@ func TestCallsThatTakeNoTime(t *testing.T) {
 	}
 	f := &c.figures[call.MemAlloc]
 	assert.Equal(t, [3]int64{2, 2, 0}, [3]int64{int64(f.calls.Load()), int64(f.failures.Load()), f.nanos.Load()})
+}
+
+// Time is attributed once, also among calls that end at the same time.
+func TestManyGoroutinesAttributeTime(t *testing.T) {
+	c := &counter{modelled: &clock{}}
+	const goroutines, end = 4, 500
+	var sum atomic.Int64
+	var all sync.WaitGroup
+	begin := make(chan struct{})
+	for range goroutines {
+		all.Go(func() {
+			<-begin
+			for at := range int64(end) {
+				sum.Add(c.attribute(at + 1))
+			}
+		})
+	}
+	close(begin)
+	all.Wait()
+	assert.EqualValues(t, end, sum.Load())
 }
 
 // The JSON of a function's figures has its time in seconds.
