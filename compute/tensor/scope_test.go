@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -424,5 +426,38 @@ func TestKeptTensorsGoToTheNearestScope(t *testing.T) {
 		}
 		require.False(t, x.Live(), "ended %b", ended)
 		require.Zero(t, r.liveBytes())
+	}
+}
+
+// Of first uses and frees of a tensor at the same time each use has the one memory of the tensor or is refused, one free succeeds, and no
+// memory is lost.
+func TestManyGoroutinesFreeATensor(t *testing.T) {
+	r, c := newRig(t)
+	live := r.liveBytes()
+	for range 200 {
+		x := must(tensor.New(c, tensor.Int8, 100))(t)
+		var all sync.WaitGroup
+		var freed atomic.Int32
+		begin := make(chan struct{})
+		for i := range 4 {
+			all.Go(func() {
+				<-begin
+				call := x.Allocate
+				if i%2 == 0 {
+					call = x.Free
+				}
+				switch err := call(); {
+				case err != nil:
+					assert.ErrorIs(t, err, tensor.ErrFreed)
+				case i%2 == 0:
+					freed.Add(1)
+				}
+			})
+		}
+		close(begin)
+		all.Wait()
+		require.EqualValues(t, 1, freed.Load())
+		require.ErrorIs(t, x.Allocate(), tensor.ErrFreed)
+		require.Equal(t, live, r.liveBytes())
 	}
 }
