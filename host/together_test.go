@@ -1,0 +1,142 @@
+package host
+
+import (
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/internal/fence"
+)
+
+// together runs a function on goroutines that begin at the same time, and waits for them.
+func together(goroutines int, f func(number int)) {
+	var all sync.WaitGroup
+	begin := make(chan struct{})
+	for i := range goroutines {
+		all.Go(func() {
+			<-begin
+			f(i)
+		})
+	}
+	close(begin)
+	all.Wait()
+}
+
+// keeping is memory whose uses are kept.
+type keeping struct{}
+
+func (keeping) usable(cudadrv.Stream) (keep bool, err error) { return true, nil }
+
+// Each of the streams that are announced at the same time is a use of the block, once.
+func TestManyGoroutinesAnnounceUses(t *testing.T) {
+	const streams = 4
+	for range 500 {
+		s := &slot{where: keeping{}}
+		together(streams, func(number int) {
+			for i := range streams { // the same ones in other orders
+				assert.NoError(t, s.announce(cudadrv.Stream(1+(number+i)%streams), 0))
+			}
+		})
+		count := map[cudadrv.Stream]int{}
+		for _, stream := range s.streams() {
+			count[stream]++
+		}
+		require.Equal(t, map[cudadrv.Stream]int{1: 1, 2: 1, 3: 1, 4: 1}, count)
+	}
+}
+
+// The event of a use is released once, after the last of those that have a share of it: looks, and waits for the oldest use.
+func TestManyGoroutinesShareStamps(t *testing.T) {
+	r := newRig(t)
+	p := r.cache(1 << 30)
+	s := r.stream()
+	const blocks, bytes = 3, 4096
+	for range 200 {
+		var all []Block
+		for range blocks {
+			b := alloc(t, p, bytes, 0)
+			require.NoError(t, b.Use(s))
+			all = append(all, b)
+		}
+		for _, b := range all {
+			r.busy(s, time.Second)
+			free(t, b)
+		}
+		r.sim.Advance(time.Hour)
+		together(4, func(number int) {
+			if number == 0 {
+				p.look()
+				return
+			}
+			if one := p.oldest(p.stampCount.Load()); one != nil {
+				p.drop(one)
+			}
+		})
+		for p.look() {
+		}
+		require.Zero(t, p.Stats().PendingBytes)
+		marks := map[fence.Mark]int{}
+		for range 2 * blocks { // more than there are: each is a mark of its own
+			m, err := p.events.Record(s)
+			require.NoError(t, err)
+			marks[m]++
+		}
+		require.Len(t, marks, 2*blocks, "an event was released twice")
+		for m := range marks {
+			require.NoError(t, p.events.Release(m))
+		}
+	}
+	r.end(p)
+}
+
+// One goroutine at a time releases memory, however many find some to release, and all of it is released.
+func TestManyGoroutinesReleaseMemory(t *testing.T) {
+	r := newRig(t)
+	p := r.cache(1 << 20)
+	var releasing, releases, overlaps atomic.Int32
+	r.faults.SetBefore(func(function string) {
+		if function != "cuMemFreeHost" {
+			return
+		}
+		releases.Add(1)
+		if releasing.Add(1) > 1 {
+			overlaps.Add(1)
+		}
+		runtime.Gosched() // others may begin
+		releasing.Add(-1)
+	})
+	for range 100 {
+		var blocks [4]Block
+		for i := range blocks {
+			blocks[i] = alloc(t, p, 4096, 0)
+		}
+		together(len(blocks), func(number int) {
+			assert.NoError(t, p.Free(blocks[number]))
+			_, err := p.Trim(t.Context())
+			assert.NoError(t, err)
+		})
+		stats := p.Stats()
+		require.Zero(t, stats.ReleasingBytes+stats.KeptBytes)
+	}
+	assert.Positive(t, releases.Load())
+	assert.Zero(t, overlaps.Load())
+	r.faults.SetBefore(nil)
+	r.end(p)
+}
+
+// Of several calls of a Close at once one closes.
+func TestManyGoroutinesCloseOnce(t *testing.T) {
+	for range 500 {
+		var once closeOnce
+		var calls atomic.Int32
+		together(4, func(int) { assert.NoError(t, once.do(func() error { calls.Add(1); return nil })) })
+		require.EqualValues(t, 1, calls.Load())
+		require.True(t, once.done())
+	}
+}
