@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/go-vram/vram/compute/kernel/plan"
 	"github.com/go-vram/vram/futures"
 )
 
@@ -61,4 +62,35 @@ func TestAFailureIsForgottenBeforeItIsSeen(t *testing.T) {
 		}
 		assert.Equal(t, [3]int64{1, 2, failed}, [3]int64{c.counts.hits.Load(), c.counts.misses.Load(), c.counts.failed.Load()})
 	}
+}
+
+// The end of a measurement that was not completed leaves a choice that was made meanwhile, and a kind of work that is not measured.
+func TestAMeasurementThatWasGivenUpEndsItsOwnStateAlone(t *testing.T) {
+	for _, retry := range []bool{false, true} {
+		after := map[bool]uint32{false: settled, true: open}[retry]
+		for before, want := range map[uint32]uint32{settled: settled, open: open, measuring: after} {
+			s, c := &choices{}, &choice{}
+			s.all.Store(&map[class]*choice{{rows: 1}: c})
+			c.state.Store(before)
+			s.giveUp(class{rows: 2}, retry)
+			assert.Equal(t, before, c.state.Load())
+			s.giveUp(class{rows: 1}, retry)
+			assert.Equal(t, want, c.state.Load(), "from %d, retry: %t", before, retry)
+		}
+	}
+}
+
+// A geometry is kept in the list that was searched, and not where that was replaced since: the geometry may be of an old choice.
+func TestAGeometryOfAnOldListIsNotKept(t *testing.T) {
+	var s fits
+	s.clear()
+	_, old := s.find(nil, nil)
+	s.clear()
+	_, searched := s.find(nil, nil)
+	s.keep(old, nil, nil, &plan.Geometry{Rows: 1})
+	assert.Empty(t, *s.list.Load())
+	s.keep(searched, nil, nil, &plan.Geometry{Rows: 2})
+	s.keep(searched, nil, nil, &plan.Geometry{Rows: 3})
+	require.Len(t, *s.list.Load(), 1)
+	assert.EqualValues(t, 2, (*s.list.Load())[0].geometry.Rows)
 }
