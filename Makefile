@@ -193,7 +193,9 @@ WITH_GOROUTINES  = $(sort $(dir $(shell grep -l '^func Test.*Goroutines' $(SLOW_
 SLOW_TESTS := TestRecordedProgramsPlay TestFiguresOfRandomPrograms TestTheListOfFiguresIsWhole TestALoopWithPausesKeepsItsMemory TestMemoryOfASpikeIsReleased \
 	TestEachCallOfAMeasurementFails TestProgramsDoWhatTheirWorkDoes TestProgramsOfReadersAndWritersAreInOrder \
 	TestTheWantedSizeOfAnArgument TestConformanceOfLesser TestConformanceOfALesser TestManyRecordedBuffersShareFences TestSamplesEstimate TestSlackEnds \
-	TestUsesFollowTheirBooks
+	TestUsesFollowTheirBooks TestTheBoundBetweenItsSteps TestBlocksAreAsRequested TestSamplesBetweenTicksAreBounded TestConformanceOnTheFake \
+	TestAFailedCallLeavesNothing TestNothingLeaksWhereACallFails TestCopiesOfParts TestAModelOnALibrary \
+	TestABatchIsWhatWasAskedFor TestReductionsRun TestTheBooksOfEachAllocator TestContentsComeBack TestReplacedArgumentsLeaveEachKernel
 # Check runs LARGE without the detector's code.
 WITHOUT_RACE     = $(FOREIGN) $(if $(SHORT),$(SLOW_UNDER_RACE) $(LARGE))
 # Packages with long tests under the race detector, besides LONGEST.
