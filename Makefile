@@ -359,7 +359,7 @@ lint: $(GOFUMPT) ## run golangci-lint, with go vet's analyzers, on packages that
 	$(GOLANGCI) run --allow-parallel-runners $$linted; \
 	case " $$linted " in *" ./actors "* | *" ./... "*) $(GOLANGCI) run --allow-parallel-runners --build-tags vram_builtin ./actors;; esac
 
-# What a change must pass, besides `make test`: nothing that `make test` has run. With all compiling it took 6 to 9 minutes on two cores.
+# What a change must pass, besides `make test`: nothing that `make test` has run. With all compiling it took 5 to 9 minutes on two cores.
 check: SEED = $(COMMIT_SEED)
 check: SEEDS := 100
 check: build arch tidy lint race test-lab large test-builtin-short sim models planted-changed ## everything a change must pass besides make test: build, layers, module files, lint, race, the laboratory, packages with large dependencies such as a browser, the built-in framework, a short simulation, models of the cores and planted bugs by the commit
