@@ -197,8 +197,12 @@ func (s *finder) alwaysSwap(call *ast.CallExpr) {
 	if !ok || f.Pkg() == nil || f.Pkg().Path() != "sync/atomic" {
 		return
 	}
+	typed := ""
+	if types.IsInterface(f.Signature().Params().At(0).Type()) {
+		typed = "[any]" // the arguments may have another type
+	}
 	store := s.of(of.X) + ".Store"
-	w := s.around(call, "mutantSwap("+number+", "+store+", ", "")
+	w := s.around(call, "mutantSwap"+typed+"("+number+", "+store+", ", "")
 	w.token = [2]int{s.offset(call.Lparen), s.offset(call.Lparen) + 1}
 	s.add(AlwaysSwap, call.Pos(), call.End(), store+"("+s.of(call.Args[1])+")", w)
 }

@@ -35,7 +35,8 @@ type finder struct {
 	found    []*Mutant
 	function string
 	hash     string
-	results  *types.Tuple      // of the innermost function
+	results  *types.Tuple // of the innermost function
+	loops    map[*ast.BranchStmt]ast.Stmt
 	tabled   map[ast.Expr]bool // constants that plusOne leaves alone
 }
 
@@ -66,8 +67,10 @@ func (s *finder) enter(d *ast.FuncDecl) {
 	}
 	s.function, s.hash = trial.FunctionName(d), hashOf(s.of(d))
 	s.results = f.Signature().Results()
+	s.loops = loopsOf(d.Body)
 	s.returnEarly(d)
 	s.walk(d.Body)
+	s.otherNames(d.Body)
 }
 
 // texts reports whether a function of that name only makes text for people.

@@ -86,7 +86,7 @@ func TestSchemataCompile(t *testing.T) {
 // A mutant whose text is wrong is dropped, alone.
 func TestWrongTextIsDropped(t *testing.T) {
 	p, mutants := loadHouse(t, "testdata/house")
-	i := slices.IndexFunc(mutants, func(m *Mutant) bool { return m.Operator == DropDefer })
+	i := slices.IndexFunc(mutants, func(m *Mutant) bool { return m.Operator == DropCount })
 	wrong := mutants[i]
 	for _, text := range []string{"if mutantOn(" + number + ", 1) { ", "if ) { "} {
 		wrong.wraps[0].before = text

@@ -23,6 +23,12 @@ const (
 	DropUpdate  Operator = "drop update"     // of a map or slice: m[k] = v, delete, append
 	SwapAtomics Operator = "swap atomics"    // neighbouring statements with atomic operations
 	AlwaysSwap  Operator = "always swap"     // a CompareAndSwap that stores whatever the value is: what it was compared with has changed
+	OtherName   Operator = "other name"      // another variable, field, constant or error of the same type
+	SwapSteps   Operator = "swap steps"      // neighbouring statements, one of which calls something or leaves the function
+	SkipEnd     Operator = "skip end"        // the first or the last of several is left out
+	OtherJump   Operator = "other jump"      // break for continue, and the reverse
+	CallNow     Operator = "call now"        // a deferred call happens at once
+	SplitAdd    Operator = "split add"       // Load and Store for an atomic Add
 )
 
 // Operators returns all operators.
@@ -30,5 +36,6 @@ func Operators() []Operator {
 	return []Operator{
 		Negate, IgnoreError, DropError, Boundary, PlusOne, Arithmetic, Overflow, Table, SwapArgs, ReturnEarly,
 		DropCall, DropRelease, DropDefer, DropAssign, DropCount, DropUpdate, SwapAtomics, AlwaysSwap,
+		OtherName, SwapSteps, SkipEnd, OtherJump, CallNow, SplitAdd,
 	}
 }

@@ -24,6 +24,8 @@ func (s *finder) statement(n ast.Stmt) {
 		s.condition(n.Cond)
 	case *ast.ForStmt:
 		s.condition(n.Cond)
+	case *ast.RangeStmt:
+		s.ends(n)
 	case *ast.ReturnStmt:
 		s.returned(n)
 	}
@@ -34,19 +36,31 @@ func (s *finder) list(list []ast.Stmt) {
 		if op := s.droppable(n); op != "" {
 			s.add(op, n.Pos(), n.End(), "", s.around(n, "if !mutantOn("+number+") { ", " }"))
 		}
+		s.step(n)
 	}
-	for i := 0; i+1 < len(list); i++ {
-		a, b := list[i], list[i+1]
-		if !s.atomic(a) || !s.atomic(b) {
-			continue
+	taken := make([]bool, len(list)) // pairs must not overlap
+	for _, kind := range []struct {
+		op      Operator
+		mistake func(a, b ast.Stmt) bool
+	}{
+		{SwapAtomics, func(a, b ast.Stmt) bool { return s.atomic(a) && s.atomic(b) }},
+		{SwapSteps, s.swapped},
+	} {
+		for i := range len(list) - 1 {
+			if a, b := list[i], list[i+1]; !taken[i] && !taken[i+1] && kind.mistake(a, b) {
+				s.swap(kind.op, a, b)
+				taken[i], taken[i+1] = true, true
+			}
 		}
-		w := wrap{
-			begin: s.offset(a.Pos()), end: s.offset(b.End()),
-			before: "if mutantOn(" + number + ") { " + s.of(b) + "; " + s.of(a) + " } else { ", after: " }",
-		}
-		s.add(SwapAtomics, a.Pos(), b.End(), s.of(b)+"; "+s.of(a), w)
-		i++ // pairs must not overlap
 	}
+}
+
+// swap changes the order of two statements.
+func (s *finder) swap(op Operator, a, b ast.Stmt) {
+	s.add(op, a.Pos(), b.End(), s.of(b)+"; "+s.of(a), wrap{
+		begin: s.offset(a.Pos()), end: s.offset(b.End()),
+		before: "if mutantOn(" + number + ") { " + s.of(b) + "; " + s.of(a) + " } else { ", after: " }",
+	})
 }
 
 // droppable returns the operator that drops a statement; "" if none does.
@@ -175,4 +189,117 @@ func (s *finder) fails(x ast.Expr, result types.Type) bool {
 func (s *finder) zero(x ast.Expr) bool {
 	tv := s.pkg.info.Types[x]
 	return tv.Value != nil && slices.Contains([]string{"0", "false", `""`}, tv.Value.ExactString())
+}
+
+// step finds the mutants that replace a whole statement of a list.
+func (s *finder) step(n ast.Stmt) {
+	instead := func(op Operator, text string) {
+		s.add(op, n.Pos(), n.End(), text, s.around(n, "if mutantOn("+number+") { "+text+" } else { ", " }"))
+	}
+	switch n := n.(type) {
+	case *ast.DeferStmt:
+		instead(CallNow, s.of(n.Call))
+	case *ast.BranchStmt:
+		switch {
+		case n.Label != nil || s.loops[n] == nil:
+		case n.Tok == token.BREAK:
+			instead(OtherJump, "continue")
+		case n.Tok == token.CONTINUE && !endless(s.loops[n]):
+			instead(OtherJump, "break")
+		}
+	case *ast.ExprStmt:
+		call, ok := n.X.(*ast.CallExpr)
+		if !ok || !s.atomic(n) || len(call.Args) != 1 {
+			break
+		}
+		if of, ok := call.Fun.(*ast.SelectorExpr); ok && of.Sel.Name == "Add" && s.pure(of.X) {
+			x := s.of(of.X)
+			instead(SplitAdd, x+".Store("+x+".Load() + ("+s.of(call.Args[0])+"))")
+		}
+	}
+}
+
+// loopsOf returns the innermost loop of each jump in a function.
+func loopsOf(body *ast.BlockStmt) map[*ast.BranchStmt]ast.Stmt {
+	all := map[*ast.BranchStmt]ast.Stmt{}
+	var within func(part, loop ast.Stmt)
+	within = func(part, loop ast.Stmt) {
+		ast.Inspect(part, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.ForStmt:
+				within(n.Body, n)
+				return false
+			case *ast.RangeStmt:
+				within(n.Body, n)
+				return false
+			case *ast.FuncLit:
+				within(n.Body, nil)
+				return false
+			case *ast.BranchStmt:
+				all[n] = loop
+			}
+			return true
+		})
+	}
+	within(body, nil)
+	return all
+}
+
+// endless reports whether a loop has no condition: a function may end with it, if nothing breaks it.
+func endless(loop ast.Stmt) bool {
+	n, ok := loop.(*ast.ForStmt)
+	return ok && n.Cond == nil
+}
+
+// ends leaves out the first or the last of several.
+func (s *finder) ends(n *ast.RangeStmt) {
+	switch of := s.typeOf(n.X).Underlying().(type) {
+	case *types.Slice:
+		if blank, ok := n.Key.(*ast.Ident); n.Key == nil || ok && blank.Name == "_" {
+			s.add(SkipEnd, n.X.Pos(), n.X.End(), s.of(n.X)+"[1:]", s.around(n.X, "mutantTail("+number+", ", ")"))
+		}
+		s.add(SkipEnd, n.X.Pos(), n.X.End(), s.of(n.X)+"[:len-1]", s.around(n.X, "mutantHead("+number+", ", ")"))
+	case *types.Basic:
+		if of.Info()&types.IsInteger != 0 && s.pkg.info.Types[n.X].Value == nil {
+			s.add(SkipEnd, n.X.Pos(), n.X.End(), s.of(n.X)+" - 1", s.around(n.X, "mutantFewer("+number+", ", ")"))
+		}
+	}
+}
+
+// swapped reports whether it is a mistake that two neighbours change places: a call and another step, or a refusal and a step that must not happen
+// then. Assignments to variables alone mostly commute.
+func (s *finder) swapped(a, b ast.Stmt) bool {
+	return s.calls(a) && (s.calls(b) || assigns(b)) || assigns(a) && s.calls(b) ||
+		leaves(a) && (s.calls(b) || assigns(b)) || leaves(b) && (s.calls(a) || assigns(a))
+}
+
+// calls reports whether a statement is a call.
+func (s *finder) calls(n ast.Stmt) bool {
+	x, ok := n.(*ast.ExprStmt)
+	if !ok {
+		return false
+	}
+	call, ok := x.X.(*ast.CallExpr)
+	return ok && !s.says(call)
+}
+
+// assigns reports whether a statement changes something that exists.
+func assigns(n ast.Stmt) bool {
+	switch n := n.(type) {
+	case *ast.IncDecStmt:
+		return true
+	case *ast.AssignStmt:
+		return n.Tok != token.DEFINE
+	}
+	return false
+}
+
+// leaves reports whether a statement may return.
+func leaves(n ast.Stmt) bool {
+	x, ok := n.(*ast.IfStmt)
+	if !ok || x.Else != nil || len(x.Body.List) == 0 {
+		return false
+	}
+	_, ok = x.Body.List[len(x.Body.List)-1].(*ast.ReturnStmt)
+	return ok
 }

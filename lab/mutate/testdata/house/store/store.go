@@ -19,6 +19,7 @@ type Store struct {
 	opened int
 	state  atomic.Int32
 	ready  atomic.Bool
+	total  atomic.Int64
 }
 
 // Put stores an item.
@@ -84,6 +85,22 @@ func (s *Store) Wait(n int) {
 	for n > 0 {
 		n -= 1
 	}
+}
+
+// Positive sums up the positive ones.
+func (s *Store) Positive(all []int) (sum int) {
+	for _, x := range all {
+		if x <= 0 {
+			continue
+		}
+		sum += x
+	}
+	return sum
+}
+
+// Total adds what f returns, which may change the total itself.
+func (s *Store) Total(f func() int64) {
+	s.total.Add(f())
 }
 
 // Rest returns the number of items that fit.

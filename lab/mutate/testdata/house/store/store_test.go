@@ -72,6 +72,23 @@ func TestWait(t *testing.T) {
 	new(Store).Wait(3)
 }
 
+func TestPositive(t *testing.T) {
+	if sum := new(Store).Positive([]int{1, -2, 4}); sum != 5 {
+		t.Fatal(sum)
+	}
+}
+
+func TestTotal(t *testing.T) {
+	var s Store
+	s.Total(func() int64 {
+		s.total.Add(1)
+		return 2
+	})
+	if s.total.Load() != 3 {
+		t.Fatal("lost")
+	}
+}
+
 func TestRest(t *testing.T) {
 	s := Store{items: map[string]int{"a": 1}}
 	if s.Rest() != 1 || Sum(3, 0) != 3 {
