@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"sync"
 	"errors"
 	"testing"
 	"testing/synctest"
@@ -178,6 +179,32 @@ func TestEndsOfAllKindsTogether(t *testing.T) {
 		r.Stop(errClosed)
 		<-r.Done()
 		assert.EqualValues(t, 1, p.stoppedCount.Load())
+	}
+}
+
+// A message that meets the poison as the turn takes it is received or refused, never lost.
+func TestMessagesThatMeetThePoison(t *testing.T) {
+	const goroutineCount, messageCount = 2, 8
+	for range 300 {
+		r := spawn(t, &probe{})
+		var all [goroutineCount][messageCount]*job
+		var group sync.WaitGroup
+		for g := range goroutineCount {
+			group.Go(func() {
+				for i := range messageCount {
+					all[g][i] = newJob(nil)
+					r.Tell(all[g][i])
+				}
+			})
+		}
+		group.Go(func() { r.Stop(errClosed) })
+		group.Wait()
+		<-r.Done()
+		for _, jobs := range all {
+			for _, j := range jobs {
+				require.EqualValues(t, 1, j.answerCount.Load())
+			}
+		}
 	}
 }
 

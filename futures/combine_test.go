@@ -178,6 +178,20 @@ func TestAllWithoutReleaseOnlyWatches(t *testing.T) {
 	require.True(t, q.Complete(1, nil))
 }
 
+// The part that arrives last meets one that fails: the whole has failed, whichever of them is ahead.
+func TestALastPartMeetsOneThatFails(t *testing.T) {
+	for range 2000 {
+		var p, q Promise[int]
+		f := All(nil, p.Future(), q.Future())
+		var both sync.WaitGroup
+		both.Go(func() { p.Complete(0, errTest) })
+		both.Go(func() { q.Complete(1, nil) })
+		both.Wait()
+		_, err := f.Await(t.Context())
+		require.ErrorIs(t, err, errTest)
+	}
+}
+
 func TestFirst(t *testing.T) {
 	_, _, err := First[int](nil).Poll()
 	require.ErrorIs(t, err, ErrNoFutures)

@@ -160,6 +160,26 @@ func TestWhoLeavesTheQueueForAQuota(t *testing.T) {
 	assert.Empty(t, names())
 }
 
+// A request that leaves the queue lets later ones of its tenant be charged, whoever else waits before it.
+func TestWhoLeavesTheQueueAfterAnother(t *testing.T) {
+	t.Parallel()
+	owner, other := NewTenant("owner", 1, Quota{}), NewTenant("other", 2, Quota{})
+	q := quotas{queued: []queued{
+		{charger: refusedCharger{other}, client: 1, token: 1},
+		{charger: refusedCharger{owner}, client: 1, token: 2},
+		{charger: &countingCharger{tenant: owner}, client: 1, token: 3},
+		{charger: &countingCharger{tenant: other}, client: 1, token: 4},
+	}}
+	owner.queued.Store(2)
+	other.queued.Store(2)
+	var served []uint64
+	q.unqueue(1, 2, func(x queued) { served = append(served, x.token) })
+	assert.Equal(t, []uint64{3}, served)
+	assert.Len(t, q.queued, 2)
+	assert.Zero(t, owner.queued.Load())
+	assert.EqualValues(t, 2, other.queued.Load())
+}
+
 // refusedCharger is a request that its quota never allows.
 type refusedCharger struct{ tenant *Tenant }
 
