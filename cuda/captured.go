@@ -49,8 +49,9 @@ type capture struct {
 // captured is a buffer that was allocated in a capture.
 type captured struct {
 	buffer Buffer
-	by     int    // the stream
-	count  uint64 // of the allocation
+	memory memorySpan // a buffer that was freed has no address
+	by     int        // the stream
+	count  uint64     // of the allocation
 }
 
 func (c *submission) destroyGraph(g cudadrv.Graph) error {
@@ -121,12 +122,15 @@ func (p *capture) allocBatch(c *submission, dst []Buffer, bytes []int64) (err er
 func (p *capture) take(c *submission, b Buffer) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.settle()
 	stream, memory := slices.Index(p.streams, c), spanOf(b)
-	if stream < 0 || !p.order.free(stream, memory) {
-		return stream < 0 // the capture has ended
+	if p.ended || stream < 0 {
+		return true
 	}
-	p.own = append(p.own, captured{b, stream, p.order.take(stream, memory)})
+	p.settle()
+	if !p.order.free(stream, memory) {
+		return false
+	}
+	p.own = append(p.own, captured{b, memory, stream, p.order.take(stream, memory)})
 	return true
 }
 
@@ -137,7 +141,7 @@ func (p *capture) settle() {
 		if one.buffer.Live() {
 			return false
 		}
-		p.order.use(one.by, spanOf(one.buffer))
+		p.order.use(one.by, one.memory)
 		return true
 	})
 }
@@ -163,18 +167,24 @@ func (p *capture) touch(c *submission, b Buffer, writes bool) error {
 		}
 		p.mu.Lock()
 		defer p.mu.Unlock()
+		if p.ended {
+			return p.over(c)
+		}
 		p.outside.add(uses{[]streams.Touched{one}, []*Stream{home}})
 		return nil
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.ended {
+		return p.over(c)
+	}
 	stream := slices.Index(p.streams, c)
 	if stream < 0 { // other arguments for a graph, whose work has its order
 		return nil
 	}
 	memory := spanOf(b)
 	for _, one := range p.own {
-		if spanOf(one.buffer) == memory && one.buffer.Live() && !p.order.behind(stream, one.by, one.count) {
+		if one.memory == memory && one.buffer.Live() && !p.order.behind(stream, one.by, one.count) {
 			if err := p.wait(c, p.streams[one.by]); err != nil {
 				return err
 			}
@@ -182,6 +192,11 @@ func (p *capture) touch(c *submission, b Buffer, writes bool) error {
 	}
 	p.order.use(stream, memory)
 	return nil
+}
+
+// over returns the error of work that comes too late.
+func (p *capture) over(c *submission) error {
+	return c.work.Forbidden("work of a capture that has ended")
 }
 
 // launch submits a kernel to the capture, and notes it. The notes are in the order of the graph's nodes: one launch at a time. The
@@ -234,6 +249,8 @@ func (p *capture) settleStreams() {
 	for _, one := range p.streams { // no further stream joins
 		one.work.SettleCapture()
 	}
+	p.launching.Lock() // the last launch is noted after its submission
+	defer p.launching.Unlock()
 }
 
 // end ends the capture of its streams.

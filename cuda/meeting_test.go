@@ -1,131 +1,81 @@
 package cuda_test
 
 import (
-	"io"
+	"context"
+	"errors"
+	"math/rand/v2"
 	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/cuda"
-	"github.com/go-vram/vram/cudadrv"
-	"github.com/go-vram/vram/cudadrv/fault"
 )
 
-// Close of a graph, and new arguments, wait for a launch that is in its driver call, and no longer.
-func TestCallsThatWaitForALaunch(t *testing.T) {
-	for name, call := range map[string]func(s *state) error{
-		"Close":   func(s *state) error { return s.graph.Close() },
-		"SetArgs": func(s *state) error { return s.graph.SetArgs(0, oneThread, cuda.InOut(s.own)) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := newState(t, nil)
-			require.NoError(t, s.graph.SetArgs(0, oneThread, cuda.InOut(s.own))) // the nodes are known
-			entered, resume := make(chan struct{}), make(chan struct{})
-			s.faults.SetBefore(func(function string) {
-				if function == "cuGraphLaunch" {
-					s.faults.SetBefore(nil)
-					close(entered)
-					<-resume
-				}
-			})
-			launched, done := make(chan error, 1), make(chan error, 1)
-			go func() { launched <- s.graph.Launch(s.c) }()
-			<-entered
-			go func() { done <- call(s) }()
-			if name == "Close" {
-				for s.graph.Upload(s.d) == nil { // Close has begun once calls are refused
-					runtime.Gosched()
-				}
-				require.ErrorIs(t, s.graph.Upload(s.d), cuda.ErrGraphClosed)
+// Calls of all kinds meet each other on the same objects: each succeeds, or is refused for a capture, a freeze or a profile of another.
+// Afterwards all succeed, so no call has left anything on that it began.
+func TestCallsMeetAmongGoroutines(t *testing.T) {
+	const goroutineCount, callCount = 4, 150
+	s := newState(t, nil)
+	all := slices.DeleteFunc(append(stateCalls(), objectCalls()...), func(one stateCall) bool {
+		return slices.Contains([]string{"Context.FreeBatch", "Context.WithContext", "Context.StartProfile", "Context.Freeze"}, one.name)
+	})
+	all = append(all, []stateCall{
+		{"a profile", func(s *state) error {
+			p, err := s.c.StartProfile()
+			if err != nil {
+				return err
 			}
-			select {
-			case err := <-done:
-				t.Fatalf("the call did not wait: %v", err)
-			default:
+			err = s.c.Launch(s.touch, oneThread, cuda.InOut(s.own))
+			_, stopped := p.Stop()
+			return errors.Join(err, stopped)
+		}},
+		{"a freeze", func(s *state) error { return errors.Join(s.c.Freeze(s.own), s.c.Thaw(s.own)) }},
+		{"a graph", func(s *state) error {
+			var workspace cuda.Buffer
+			g, err := s.c.Capture(func() (err error) {
+				if workspace, err = s.c.Workspace(4096); err == nil {
+					err = s.c.Launch(s.touch, oneThread, cuda.InOut(workspace))
+				}
+				return err
+			}, cuda.Shared(s.pool))
+			if err != nil {
+				return err
 			}
-			close(resume)
-			require.NoError(t, <-launched)
-			require.NoError(t, <-done)
+			_, held := g.HeldBytes(context.Background())
+			return errors.Join(held, g.Launch(s.c), g.Close())
+		}},
+	}...)
+	var over atomic.Bool
+	var clock, group sync.WaitGroup
+	clock.Go(func() {
+		for !over.Load() {
+			s.machine.Device(0).Advance(time.Millisecond)
+			runtime.Gosched()
+		}
+	})
+	for g := range goroutineCount {
+		group.Go(func() {
+			random := rand.New(rand.NewPCG(uint64(g), 1)) //nolint:gosec // a test
+			for range callCount {
+				one := all[random.IntN(len(all))]
+				err := one.call(s)
+				refused := errors.Is(err, cuda.ErrCapturing) || errors.Is(err, cuda.ErrFrozen) || errors.Is(err, cuda.ErrProfiling)
+				assert.True(t, err == nil || refused, "%s: %v", one.name, err)
+			}
 		})
 	}
-}
-
-// A profile whose events the driver refuses has each launch, with a duration below 0, and says why; the launch itself succeeds.
-func TestAProfileWithoutTimes(t *testing.T) {
-	for _, function := range []string{"cuEventCreate", "cuEventRecord", "cuEventSynchronize", "cuEventElapsedTime"} {
-		s := newState(t, nil)
-		profile, err := s.c.StartProfile()
-		require.NoError(t, err)
-		require.NoError(t, s.c.Launch(s.touch, oneThread, cuda.InOut(s.own)))
-		if function == "cuEventCreate" || function == "cuEventRecord" {
-			require.NoError(t, s.faults.Add(fault.Rule{Func: function, First: 1, Result: cudadrv.Unknown}))
-		}
-		require.NoError(t, s.c.Launch(s.touch, oneThread, cuda.InOut(s.own)), function)
-		s.faults.Clear()
-		if function == "cuEventSynchronize" || function == "cuEventElapsedTime" {
-			require.NoError(t, s.faults.Add(fault.Rule{Func: function, First: 2, Result: cudadrv.Unknown}))
-		}
-		all, err := profile.Stop()
-		require.ErrorIs(t, err, cudadrv.Unknown, function)
-		require.Len(t, all, 2, function)
-		assert.Positive(t, all[0].Duration, function)
-		assert.Negative(t, all[1].Duration, function)
-		for _, one := range all {
-			assert.Equal(t, "touch", one.Kernel)
-			assert.Equal(t, oneThread, one.Geometry)
-		}
-		again, err := profile.Stop()
-		assert.Empty(t, again)
-		require.ErrorIs(t, err, cudadrv.Unknown, "the same")
+	group.Wait()
+	for _, one := range all {
+		assert.NoError(t, one.call(s), one.name)
 	}
-}
-
-// A batch that is refused leaves no buffer of the caller in the slice, in a capture or outside of one.
-func TestARefusedBatchClearsTheSlice(t *testing.T) {
-	s := newState(t, nil)
-	refused := func() error {
-		for _, bytes := range [][]int64{nil, {1}, {1, -1}, {1, 1, 1}, {1, 1 << 50}} {
-			all := []cuda.Buffer{s.own, s.shared}
-			require.Error(t, s.c.AllocBatch(all, bytes))
-			assert.Equal(t, make([]cuda.Buffer, 2), all, "%v", bytes)
-		}
-		var batch *vram.BatchError
-		require.ErrorAs(t, s.c.AllocBatch(make([]cuda.Buffer, 3), []int64{1, 1, -1}), &batch)
-		assert.Equal(t, 2, batch.Index)
-		return nil
-	}
-	require.NoError(t, refused())
-	g, err := s.c.Capture(refused)
+	_, err := s.pool.HeldBytes(t.Context())
 	require.NoError(t, err)
-	require.NoError(t, g.Close())
-	assert.True(t, s.own.Live() && s.shared.Live())
+	over.Store(true)
+	clock.Wait()
 }
-
-// A call that waits while the context closes finds it closed, and leaves no buffer.
-func TestAWorkspaceDuringClose(t *testing.T) {
-	s := newState(t, nil)
-	live := s.dev.Stats().LiveBytes
-	refused := make(chan error, 1)
-	_, err := s.c.Lazily("key", func() (io.Closer, error) {
-		return closer(func() error {
-			go func() { refused <- second(s.c.Workspace(mib)) }()
-			for range 100 { // the goroutine waits for Close
-				runtime.Gosched()
-			}
-			return nil
-		}), nil
-	})
-	require.NoError(t, err)
-	require.NoError(t, s.c.Close())
-	require.ErrorIs(t, <-refused, cuda.ErrNotOpen)
-	assert.Equal(t, live, s.dev.Stats().LiveBytes)
-	_, err = s.c.Lazily("key", func() (io.Closer, error) { return nil, nil })
-	require.ErrorIs(t, err, cuda.ErrNotOpen)
-}
-
-type closer func() error
-
-func (c closer) Close() error { return c() }

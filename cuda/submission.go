@@ -73,7 +73,7 @@ func (c *submission) enter(held *capture) error {
 	}
 	if held != nil && c.capture.Load() != held {
 		c.work.Leave()
-		return c.work.Forbidden("work of a capture that has ended")
+		return held.over(c)
 	}
 	return nil
 }
