@@ -1,6 +1,8 @@
 package drivertest
 
 import (
+	"errors"
+	"runtime"
 	"sync"
 
 	"github.com/stretchr/testify/assert"
@@ -55,7 +57,7 @@ func testWorkMistakes(b *bench) {
 	b.ok(b.dev.MemFree(p))
 }
 
-// Each goroutine uses its own memory, stream and event, on any OS thread.
+// Each goroutine uses its own memory, streams, events, modules and graphs, on any OS thread.
 func testGoroutines(b *bench) {
 	freeBytes := b.freeBytes()
 	var all sync.WaitGroup
@@ -98,12 +100,112 @@ func (b *bench) life() error {
 	if b.hasVirtualMemory() {
 		steps = append(steps, b.virtualLife)
 	}
+	if host, ok := b.dev.(cudadrv.HostMemory); ok && b.info.Capabilities.Has(cudadrv.PinnedHost) {
+		steps = append(steps, func() error { return hostLife(b.dev, host) })
+	}
+	kernels, hasKernels := b.dev.(cudadrv.Kernels)
+	if hasKernels = hasKernels && b.info.Capabilities.Has(cudadrv.KernelLaunches); hasKernels {
+		steps = append(steps, func() error { return moduleLife(b.dev, kernels) })
+	}
+	if graphs, ok := b.dev.(cudadrv.Graphs); ok && b.info.Capabilities.Has(cudadrv.GraphLaunches) {
+		steps = append(steps, func() error { return graphLife(b.dev, graphs) })
+	}
+	return inOrder(steps)
+}
+
+// inOrder takes steps until one fails.
+func inOrder(steps []func() error) error {
 	for _, step := range steps {
 		if err := step(); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// onStream runs steps with memory and a stream, and gives both back.
+func onStream(dev cudadrv.Device, bytes int64, steps func(p cudadrv.Ptr, s cudadrv.Stream) error) error {
+	p, err := dev.MemAlloc(bytes)
+	if err != nil {
+		return err
+	}
+	s, err := dev.StreamCreate()
+	if err != nil {
+		return errors.Join(err, dev.MemFree(p))
+	}
+	err = errors.Join(steps(p, s), dev.StreamSynchronize(s))
+	return errors.Join(err, dev.StreamDestroy(s), dev.MemFree(p))
+}
+
+// hostLife copies by way of page-locked memory.
+func hostLife(dev cudadrv.Device, host cudadrv.HostMemory) error {
+	const bytes = 4096
+	return onStream(dev, bytes, func(p cudadrv.Ptr, s cudadrv.Stream) error {
+		memory, err := host.MemHostAlloc(bytes)
+		if err != nil {
+			return err
+		}
+		err = inOrder([]func() error{
+			func() error { _, err := host.MemHostGetDevicePointer(memory); return err },
+			func() error { return host.MemcpyHtoDAsync(p, memory, s) },
+			func() error { return host.MemcpyDtoHAsync(memory, p, s) },
+			func() error { return dev.StreamSynchronize(s) },
+			func() error { _, _, err := dev.MemGetInfo(); return err },
+		})
+		return errors.Join(err, host.MemFreeHost(memory))
+	})
+}
+
+// moduleLife launches a kernel of a module of its own.
+func moduleLife(dev cudadrv.Device, kernels cudadrv.Kernels) error {
+	return onStream(dev, 4*addedWords, func(p cudadrv.Ptr, s cudadrv.Stream) error {
+		m, err := kernels.ModuleLoadData([]byte(PTX))
+		if err != nil {
+			return err
+		}
+		f, err := kernels.ModuleGetFunction(m, "vram_add32")
+		if err == nil {
+			err = inOrder([]func() error{
+				func() error { return dev.MemsetD8Async(p, 1, 4*addedWords, s) },
+				func() error { return kernels.LaunchKernel(f, wide(addedWords), words(p, p, uint32(addedWords)), s) },
+				func() error { return dev.StreamSynchronize(s) },
+			})
+		}
+		return errors.Join(err, kernels.ModuleUnload(m))
+	})
+}
+
+// graphLife captures, changes and launches a graph.
+func graphLife(dev cudadrv.Device, graphs cudadrv.Graphs) error {
+	const bytes = 4096
+	return onStream(dev, bytes, func(p cudadrv.Ptr, s cudadrv.Stream) (err error) {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		if err := graphs.StreamBeginCapture(s, cudadrv.CaptureRelaxed); err != nil {
+			return err
+		}
+		_, _, asked := graphs.StreamGetCaptureInfo(s)
+		filled := dev.MemsetD8Async(p, 1, bytes, s)
+		g, err := graphs.StreamEndCapture(s)
+		if err = errors.Join(asked, filled, err); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, graphs.GraphDestroy(g)) }()
+		x, err := graphs.GraphInstantiate(g)
+		if err != nil {
+			return err
+		}
+		err = inOrder([]func() error{
+			func() error { _, err := graphs.GraphGetNodes(g); return err },
+			func() error { return graphs.GraphUpload(x, s) },
+			func() error { return graphs.GraphLaunch(x, s) },
+			func() error { return dev.StreamSynchronize(s) },
+			func() error { return graphs.GraphExecUpdate(x, g) },
+			func() error { return graphs.GraphLaunch(x, s) },
+			func() error { return dev.StreamSynchronize(s) },
+		})
+		return errors.Join(err, graphs.GraphExecDestroy(x))
+	})
 }
 
 // virtualLife reserves, maps and gives everything back.
@@ -117,7 +219,7 @@ func (b *bench) virtualLife() error {
 	if err != nil {
 		return err
 	}
-	for _, step := range []func() error{
+	return inOrder([]func() error{
 		func() error { return b.dev.MemMap(p, bytes, h) },
 		func() error { return b.dev.MemSetAccess(p, bytes) },
 		func() error { return b.dev.MemsetD8Async(p, 1, bytes, 0) },
@@ -125,10 +227,5 @@ func (b *bench) virtualLife() error {
 		func() error { return b.dev.MemUnmap(p, bytes) },
 		func() error { return b.dev.MemRelease(h) },
 		func() error { return b.dev.MemAddressFree(p, bytes) },
-	} {
-		if err := step(); err != nil {
-			return err
-		}
-	}
-	return nil
+	})
 }
