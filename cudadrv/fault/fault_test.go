@@ -3,6 +3,7 @@ package fault_test
 import (
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -268,6 +269,48 @@ func TestCapacityHoldsAmongGoroutines(t *testing.T) {
 	}
 	all.Wait()
 	assert.Equal(t, capacity, got)
+}
+
+// Views that are opened and closed among others count in one book, which is empty in the end; each refusal is counted.
+func TestViewsAmongGoroutines(t *testing.T) {
+	const capacity = 1 // so at least one of two requests is refused
+	drv, dev := open(t)
+	drv.SetCapacity(capacity * granule)
+	before := drv.Injected()
+	var all sync.WaitGroup
+	var refused atomic.Uint64
+	for range 4 {
+		all.Go(func() {
+			for range 50 {
+				view, err := drv.Open(0)
+				if !assert.NoError(t, err) {
+					return
+				}
+				first, err := view.MemCreate(granule)
+				second, full := view.MemCreate(granule)
+				for _, one := range []struct {
+					h   cudadrv.Handle
+					err error
+				}{{first, err}, {second, full}} {
+					if one.err == nil {
+						assert.NoError(t, view.MemRelease(one.h))
+						continue
+					}
+					assert.ErrorIs(t, one.err, cudadrv.OutOfMemory)
+					refused.Add(1)
+				}
+				assert.NoError(t, view.Close())
+			}
+		})
+	}
+	all.Wait()
+	assert.Equal(t, refused.Load(), drv.Injected()-before)
+	for range capacity {
+		_, err := dev.MemCreate(granule)
+		require.NoError(t, err)
+	}
+	_, err := dev.MemCreate(granule)
+	require.ErrorIs(t, err, cudadrv.OutOfMemory)
 }
 
 func TestRulesMayChangeWhileCallsAreMade(t *testing.T) {

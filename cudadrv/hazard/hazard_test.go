@@ -1,6 +1,7 @@
 package hazard_test
 
 import (
+	"errors"
 	"sync"
 	"testing"
 	"time"
@@ -348,6 +349,36 @@ func TestPlainMemoryOfManyGoroutines(t *testing.T) {
 	}
 	all.Wait()
 	require.NoError(t, y.checker.Err())
+}
+
+// A checker is read while others work, and while views of its device are opened and closed.
+func TestReadersAmongGoroutines(t *testing.T) {
+	driver := hazard.Wrap(sim.New(sim.Config{}))
+	checker := driver.Checker(0)
+	var all sync.WaitGroup
+	for range 2 {
+		all.Go(func() {
+			for range 50 {
+				view, err := driver.View(0)
+				if !assert.NoError(t, err) {
+					return
+				}
+				p, err := view.MemAlloc(4096)
+				assert.NoError(t, err)
+				s, err := view.StreamCreate()
+				assert.NoError(t, err)
+				assert.NoError(t, view.MemsetD8Async(p, 0, 4096, s))
+				assert.NoError(t, errors.Join(view.StreamDestroy(s), view.MemFree(p), view.Close()))
+			}
+		})
+		all.Go(func() {
+			for range 200 {
+				assert.NoError(t, checker.Err())
+				assert.Zero(t, checker.LiveCount())
+			}
+		})
+	}
+	all.Wait()
 }
 
 // able is a device that says it can do everything.

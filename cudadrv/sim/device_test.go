@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -520,4 +521,48 @@ func TestEachObjectGivesItsMemoryBack(t *testing.T) {
 		require.NoError(t, dev.Audit(), name)
 		require.NoError(t, dev.Close())
 	}
+}
+
+// A device is read, and its clock moved on, while others work on it: what is read adds up at each moment.
+func TestReadersAmongGoroutines(t *testing.T) {
+	machine := sim.New(sim.Config{Bytes: true})
+	d := machine.Device(0)
+	dev, err := machine.Open(0)
+	require.NoError(t, err)
+	var all sync.WaitGroup
+	for range 2 {
+		all.Go(func() {
+			for range 100 {
+				p, err := dev.MemAlloc(4096)
+				assert.NoError(t, err)
+				s, err := dev.StreamCreate()
+				assert.NoError(t, err)
+				e, err := dev.EventCreate()
+				assert.NoError(t, err)
+				assert.NoError(t, d.BeginCapture(s))
+				assert.NoError(t, dev.MemsetD8Async(p, 1, 4096, s))
+				graph, err := d.EndCapture(s)
+				assert.NoError(t, errors.Join(err, d.LaunchGraph(graph, s), dev.EventRecord(e, s)))
+				_, ok := d.Passes(e)
+				assert.True(t, ok)
+				d.Claim(p, 4096)
+				d.AdvanceTo(d.Drained())
+				assert.NoError(t, errors.Join(dev.EventDestroy(e), dev.StreamDestroy(s), dev.MemFree(p)))
+			}
+		})
+		all.Go(func() {
+			for range 200 {
+				assert.NoError(t, d.Audit())
+				before := d.Now()
+				d.Advance(time.Microsecond)
+				assert.Greater(t, d.Now(), before)
+				assert.Equal(t, 1, d.Objects()["context"])
+				free, total, err := dev.MemGetInfo()
+				assert.NoError(t, err)
+				assert.LessOrEqual(t, free, total)
+			}
+		})
+	}
+	all.Wait()
+	assert.Equal(t, map[string]int{"context": 1}, d.Objects())
 }

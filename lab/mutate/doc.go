@@ -34,9 +34,9 @@
 // # Yields
 //
 // Operations of two goroutines that have no lock mostly run one after the other, also in tests with many goroutines, and the mutants
-// that break such an operation survive. Yields writes the source with runtime.Gosched before and after uses of atomic variables, at
-// random: between a load and the write that depends on it another goroutine runs a whole operation, now and then. make race and
-// make stress run such source; table does with -yields.
+// that break such an operation survive. Yields writes the source with runtime.Gosched before and after uses of atomic variables and
+// locks, at random: between a load and the write that depends on it another goroutine runs a whole operation, now and then. make race
+// and make stress run such source; table does with -yields.
 //
 // # Results
 //

@@ -18,7 +18,7 @@ import (
 //go:embed yielding.go.txt
 var yielding string
 
-// Yields returns the files that have atomic variables, by absolute paths, with a yield before each use of one, and texts, such as the texts of a
+// Yields returns the files that have atomic variables or locks, by absolute paths, with yields before and after each use of one, and texts, such as the texts of a
 // Schemata, which replace the source of these packages.
 func (p *Program) Yields(texts map[string]string) (map[string]string, error) {
 	all := map[string]string{}
@@ -93,8 +93,12 @@ func withYields(fset *token.FileSet, tree *ast.File, info *types.Info, text stri
 			if of, ok := n.Fun.(*ast.SelectorExpr); ok && usesAtomic(info, of) && of.Sel.Name == "Load" && !statements[n] {
 				around(n, "yieldAfter(")
 			}
+		case *ast.ExprStmt:
+			if call, ok := n.X.(*ast.CallExpr); ok && unlocks(info, call) {
+				all = append(all, insertion{fset.Position(n.End()).Offset, "; yieldSometimes()"})
+			}
 		case *ast.SelectorExpr:
-			if !usesAtomic(info, n) {
+			if !usesAtomic(info, n) && !usesLock(info, n) {
 				break
 			}
 			if _, pointer := info.Types[n.X].Type.Underlying().(*types.Pointer); pointer {
@@ -114,7 +118,20 @@ func withYields(fset *token.FileSet, tree *ast.File, info *types.Info, text stri
 }
 
 // usesAtomic reports whether a selector is a method of an atomic variable.
-func usesAtomic(info *types.Info, of *ast.SelectorExpr) bool {
+func usesAtomic(info *types.Info, of *ast.SelectorExpr) bool { return methodOf(info, of, "sync/atomic") }
+
+// usesLock reports whether a selector locks or unlocks.
+func usesLock(info *types.Info, of *ast.SelectorExpr) bool {
+	return methodOf(info, of, "sync") && slices.Contains([]string{"Lock", "Unlock", "RLock", "RUnlock"}, of.Sel.Name)
+}
+
+// unlocks reports whether a call unlocks.
+func unlocks(info *types.Info, call *ast.CallExpr) bool {
+	of, ok := call.Fun.(*ast.SelectorExpr)
+	return ok && usesLock(info, of) && strings.HasSuffix(of.Sel.Name, "Unlock")
+}
+
+func methodOf(info *types.Info, of *ast.SelectorExpr, path string) bool {
 	s := info.Selections[of]
-	return s != nil && s.Kind() != types.FieldVal && s.Obj().Pkg() != nil && s.Obj().Pkg().Path() == "sync/atomic"
+	return s != nil && s.Kind() != types.FieldVal && s.Obj().Pkg() != nil && s.Obj().Pkg().Path() == path
 }

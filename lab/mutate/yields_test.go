@@ -13,11 +13,14 @@ import (
 	"github.com/go-vram/vram/lab/trial"
 )
 
-// A package with a lost update, and with atomic variables in every kind of expression.
+// A package with lost updates, and with atomic variables in every kind of expression.
 const (
 	losing = `package store
 
-import "sync/atomic"
+import (
+	"sync"
+	"sync/atomic"
+)
 
 type node struct {
 	next  atomic.Pointer[node]
@@ -26,6 +29,21 @@ type node struct {
 
 // add loses what another goroutine adds at the same time.
 func (n *node) add() { n.count.Store(n.count.Load() + 1) }
+
+// locked gives its lock back between the look and the change.
+type locked struct {
+	sync.RWMutex
+	count int
+}
+
+func (l *locked) add() {
+	l.RLock()
+	count := l.count
+	l.RUnlock()
+	l.Lock()
+	defer l.Unlock()
+	l.count = count + 1
+}
 
 func all(n *node, many []node, p *atomic.Int64, of func() *node) int64 {
 	load := n.count.Load
@@ -48,17 +66,22 @@ import (
 
 func TestAdd(t *testing.T) {
 	var n node
+	var l locked
 	var all sync.WaitGroup
 	for range 4 {
 		all.Go(func() {
 			for range 1000 {
 				n.add()
+				l.add()
 			}
 		})
 	}
 	all.Wait()
 	if got := n.count.Load(); got != 4000 {
 		t.Error("lost:", 4000-got)
+	}
+	if l.count != 4000 {
+		t.Error("lost in spite of a lock:", 4000-l.count)
 	}
 	if got := all2(); got != 2+1+0+1 {
 		t.Error("another value:", got)
@@ -100,6 +123,7 @@ func TestYieldsLetOthersRun(t *testing.T) {
 	out = run(texts)
 	assert.Equal(t, "TestAdd", out.Test, out.Said)
 	assert.Contains(t, out.Said, "lost:")
+	assert.Contains(t, out.Said, "lost in spite of a lock:")
 	assert.NotContains(t, out.Said, "another value:")
 }
 
