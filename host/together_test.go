@@ -1,6 +1,7 @@
 package host
 
 import (
+	"errors"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -139,4 +140,61 @@ func TestManyGoroutinesCloseOnce(t *testing.T) {
 		require.EqualValues(t, 1, calls.Load())
 		require.True(t, once.done())
 	}
+}
+
+// Each request, free, refusal and release among goroutines is counted once, by each wrapper and by the source.
+func TestFiguresAmongGoroutines(t *testing.T) {
+	const goroutineCount, rounds, bytes = 4, 200, 4096
+	r := newRig(t)
+	source := must[*PageLockedMemory](t)(PageLockedSource(r.device))
+	p := must[*Pool](t)(Pooled(source, PoolConfig{Device: r.device, KeepBytes: 2 * bytes}))
+	track := must[*Track](t)(Tracked(p))
+	limit := must[*Limit](t)(Limited(track, Bounds{Blocks: 9, Bytes: 2 * bytes}))
+	var served, limited, wrong atomic.Uint64
+	together(goroutineCount, func(int) {
+		for range rounds {
+			var blocks [3]Block // more than the limit
+			for i := range blocks {
+				b, err := limit.Alloc(bytes, 0)
+				if errors.Is(err, ErrLimit) {
+					limited.Add(1)
+					continue
+				}
+				assert.NoError(t, err)
+				served.Add(1)
+				blocks[i] = b
+			}
+			_, err := track.Alloc(-1, 0)
+			assert.Error(t, err)
+			_, err = source.Alloc(-1, 0)
+			assert.Error(t, err)
+			wrong.Add(1)
+			for _, b := range blocks {
+				if b.Live() {
+					assert.NoError(t, limit.Free(b))
+				}
+			}
+		}
+	})
+	_, err := p.Trim(t.Context())
+	require.NoError(t, err)
+	outside, inside := track.Stats(), source.Stats()
+	assert.Equal(t, served.Load(), outside.Allocs)
+	assert.Equal(t, served.Load(), outside.Frees)
+	assert.Equal(t, wrong.Load(), outside.Refusals)
+	assert.Equal(t, wrong.Load(), inside.Refusals)
+	for name, s := range map[string]Stats{"limit": limit.Stats(), "track": outside, "pool": p.Stats(), "source": inside} {
+		assert.Zero(t, s.LiveBlocks, name)
+		assert.Zero(t, s.LiveBytes, name)
+		assert.Zero(t, s.KeptBytes+s.PendingBytes+s.ReleasingBytes, name)
+	}
+	assert.Equal(t, inside.Allocs, inside.Frees)
+	assert.Equal(t, inside.Allocs, p.Stats().Misses-p.Stats().Refusals+wrong.Load())
+	assert.Equal(t, inside.Frees, p.Stats().Releases)
+	_, err = limit.Alloc(3*bytes, 0)
+	var full *LimitError
+	require.ErrorAs(t, err, &full)
+	assert.Zero(t, full.LiveBlocks)
+	assert.Zero(t, full.LiveBytes)
+	r.end(limit)
 }
