@@ -74,7 +74,7 @@ func TestLeast(t *testing.T) {
 		"dmem, other regions of drm":         {files: in(texts{own + "dmem.max": "drm/" + gpu + "/vramx 1\ndrm/" + gpu + "/vram0/x 1\ndrm/" + gpu + "/vram12 77\n"}), device: Device{PCI: gpu}, want: Limit{77, "/" + own + "dmem.max"}},
 		"dmem, the second region is less":    {files: in(texts{own + "dmem.max": "drm/" + gpu + "/vram0 76\ndrm/" + gpu + "/vram1 75\n"}), device: Device{PCI: gpu}, want: Limit{75, "/" + own + "dmem.max"}},
 		"dmem, as long as a file may be":     {files: in(texts{own + "dmem.max": line("77") + strings.Repeat("\n", 64<<10-len(line("77")))}), device: Device{PCI: gpu}, want: Limit{77, "/" + own + "dmem.max"}},
-		"dmem, two regions":                  {files: in(texts{own + "dmem.max": "drm/" + gpu + "/vram0 76\ndrm/" + gpu + "/vram1 max\ndrm/" + gpu + "/vram2 77\n"}), device: Device{PCI: gpu}, want: Limit{76, "/" + own + "dmem.max"}},
+		"dmem, three regions":                {files: in(texts{own + "dmem.max": "drm/" + gpu + "/vram0 77\ndrm/" + gpu + "/vram1 max\ndrm/" + gpu + "/vram2 76\n"}), device: Device{PCI: gpu}, want: Limit{76, "/" + own + "dmem.max"}},
 		"dmem, the capacity":                 {files: in(texts{own + "dmem.max": line("max"), root + "dmem.capacity": line("66")}), device: Device{PCI: gpu}, want: Limit{66, "/" + root + "dmem.capacity"}},
 		"dmem, a limit below the capacity":   {files: in(texts{own + "dmem.max": line("77"), root + "dmem.capacity": line("88")}), device: Device{PCI: gpu}, want: Limit{77, "/" + own + "dmem.max"}},
 		"dmem, a capacity of a group":        {files: in(texts{own + "dmem.capacity": line("66")}), device: Device{PCI: gpu}},
