@@ -1,11 +1,13 @@
 package admission
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // The last call alone says which accounts have a share: none, others, or the same in another order.
@@ -80,6 +82,24 @@ func TestServedBytesCountAgainstEqualRanks(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Bytes that are served before they wait have their effect at once: who was outranked long enough is first.
+func TestServedBytesReorderTheQueue(t *testing.T) {
+	t.Parallel()
+	table := Table{lag: 1}
+	table.SetUsage([]Usage{{1, 49, 1000}, {2, 50, 1000}})
+	for id := range uint64(2) {
+		table.Arrive(Waiter{ID: id + 1, Account: Account(id + 1), Bytes: 5})
+	}
+	first := func() (id uint64) {
+		table.Each(func(w Waiter) { id = cmp.Or(id, w.ID) })
+		return id
+	}
+	table.Passed(Waiter{Account: 1, Bytes: 9})
+	require.EqualValues(t, 1, first(), "it has less")
+	table.Passed(Waiter{Account: 1, Bytes: 1})
+	assert.EqualValues(t, 2, first(), "twice its request was served before it")
 }
 
 // Among waiters without a share one that has a share comes at the age of the youngest before it that has its priority: one with more
