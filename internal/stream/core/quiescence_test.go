@@ -73,7 +73,7 @@ func TestQuiescence(t *testing.T) {
 	var e quiescence
 	assert.False(t, e.due(0, 1000), "nothing ever lived")
 	e.arm(1000, 4000)
-	assert.False(t, e.due(999, 1000), "a quarter of the peak is no rise")
+	assert.False(t, e.due(499, 1000), "a quarter of the peak is no rise")
 	e.arm(1001, 4000)
 	assert.False(t, e.due(500, 1000), "an eighth is not quiescent")
 	assert.False(t, e.due(499, quiescentTurns-1), "too soon")
