@@ -89,25 +89,34 @@ func TestAWorkDuringAWaitIsNotCovered(t *testing.T) {
 	require.NoError(t, late.Free())
 }
 
-// A work is in order with another stream's first use of its buffer that comes between the two looks at it.
+// A work is in order with another stream's first use of one of its buffers that comes between the two looks at it. The other buffers stay
+// unshared.
 func TestAFirstUseBetweenTouchAndBegin(t *testing.T) {
 	t.Parallel()
-	r, home, other := pair(t, 64*mib)
-	own := must(t, home, mib)
-	const takes = time.Second
-	before := r.gpu.Now()
-	c := Submitter{home}.Crossing()
-	require.NoError(t, c.Touch(own, true, 0))
-	r.crosses(other, own, false, takes)
-	_, err := c.Begin()
-	require.NoError(t, err)
-	require.NoError(t, r.gpu.Launch(home.Handle(), 0))
-	c.After()
-	c.Leave()
-	require.NoError(t, home.cuda.synchronize())
-	assert.GreaterOrEqual(t, r.gpu.Now()-before, takes)
-	assert.False(t, home.cuda.announcement.busy())
-	require.NoError(t, own.Free())
+	for at := range 3 {
+		r, home, other := pair(t, 64*mib)
+		own := []Buffer{must(t, home, mib), must(t, home, mib), must(t, home, mib)}
+		const takes = time.Second
+		before := r.gpu.Now()
+		c := Submitter{home}.Crossing()
+		for i, b := range own {
+			require.NoError(t, c.Touch(b, true, i))
+		}
+		r.crosses(other, own[at], false, takes)
+		_, err := c.Begin()
+		require.NoError(t, err)
+		assert.Len(t, c.works.unshared, 2)
+		if assert.Len(t, c.works.all, 1) {
+			assert.Equal(t, at, c.works.all[0].index)
+		}
+		require.NoError(t, r.gpu.Launch(home.Handle(), 0))
+		c.After()
+		c.Leave()
+		require.NoError(t, home.cuda.synchronize())
+		assert.GreaterOrEqual(t, r.gpu.Now()-before, takes)
+		assert.False(t, home.cuda.announcement.busy())
+		require.NoError(t, home.FreeBatch(own))
+	}
 }
 
 // readsOften has a stream read a buffer so often that it is steady.
@@ -223,37 +232,47 @@ func TestAWriteWaitsForTheSubmissionOfQuietReads(t *testing.T) {
 	}
 }
 
-// quietWork begins a work of a graph that reads a buffer quietly.
-func (r *rig) quietWork(s *Stream, b Buffer) Crossing {
-	r.readsOften(s, b)
+// quietWork begins a work of a graph that reads buffers quietly.
+func (r *rig) quietWork(s *Stream, all ...Buffer) Crossing {
 	reading := Submitter{s}
-	touched, err := reading.NewTouched(b, false)
-	require.NoError(r.t, err)
+	var reads []Touched
+	for _, b := range all {
+		r.readsOften(s, b)
+		touched, err := reading.NewTouched(b, false)
+		require.NoError(r.t, err)
+		reads = append(reads, touched)
+	}
 	c := reading.Crossing()
-	c.TouchAll([]Touched{touched})
-	require.Len(r.t, c.works.quiet, 1)
+	c.TouchAll(reads)
+	require.Len(r.t, c.works.quiet, len(all))
 	return c
 }
 
-// A work of a graph that reads quietly is in order with a write that comes between the two looks at its buffer.
+// A work of a graph that reads quietly is in order with a write that comes between the two looks at one of its buffers. The other reads
+// need no lock.
 func TestAWriteBetweenTwoLooksAtAQuietRead(t *testing.T) {
 	t.Parallel()
-	r, home, other := pair(t, 64*mib)
-	b := must(t, home, mib)
-	c := r.quietWork(other, b)
-	const takes = time.Second
-	before := r.gpu.Now()
-	r.crosses(home, b, true, takes)
-	_, err := c.Begin()
-	require.NoError(t, err)
-	assert.Empty(t, c.works.quiet)
-	require.NoError(t, r.gpu.Launch(other.Handle(), 0))
-	c.After()
-	c.Leave()
-	require.NoError(t, other.cuda.synchronize())
-	assert.GreaterOrEqual(t, r.gpu.Now()-before, takes)
-	assert.False(t, other.cuda.announcement.busy())
-	require.NoError(t, b.Free())
+	for at := range 3 {
+		r, home, other := pair(t, 64*mib)
+		read := []Buffer{must(t, home, mib), must(t, home, mib), must(t, home, mib)}
+		c := r.quietWork(other, read...)
+		const takes = time.Second
+		before := r.gpu.Now()
+		r.crosses(home, read[at], true, takes)
+		_, err := c.Begin()
+		require.NoError(t, err)
+		assert.Len(t, c.works.quiet, 2)
+		if assert.Len(t, c.works.all, 1) {
+			assert.Equal(t, at, c.works.all[0].index)
+		}
+		require.NoError(t, r.gpu.Launch(other.Handle(), 0))
+		c.After()
+		c.Leave()
+		require.NoError(t, other.cuda.synchronize())
+		assert.GreaterOrEqual(t, r.gpu.Now()-before, takes)
+		assert.False(t, other.cuda.announcement.busy())
+		require.NoError(t, home.FreeBatch(read))
+	}
 }
 
 // A quiet read of a graph is being submitted from Begin to Leave.
