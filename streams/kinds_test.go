@@ -715,6 +715,37 @@ func TestAFirstUseWaitsForEachCopyOfItsBuffer(t *testing.T) {
 	r.quiet(home)
 }
 
+// What each open stream has of each other one is listed, and nothing of what a closed stream has.
+func TestWhatEachStreamHasOfEachOtherIsListed(t *testing.T) {
+	t.Parallel()
+	for closed := range 3 {
+		r := newRig(t, 256*mib)
+		all := []*Stream{r.stream(core.Budget{}), r.stream(core.Budget{}), r.stream(core.Budget{})}
+		var open, left []pool.Handed
+		var buffers []Buffer
+		for i, from := range all {
+			for k, to := range all {
+				if from == to {
+					continue
+				}
+				h := pool.Handed{From: from.ID(), To: to.ID(), Bytes: int64(4*i+k+1) * 2 * mib}
+				b, err := must(t, from, h.Bytes).Transfer(to)
+				require.NoError(t, err)
+				buffers, open = append(buffers, b), append(open, h)
+				if k != closed {
+					left = append(left, h)
+				}
+			}
+		}
+		assert.Equal(t, open, r.peers.Handed())
+		require.NoError(t, all[closed].Close())
+		assert.Equal(t, left, r.peers.Handed(), "stream %d is closed", closed)
+		for _, b := range buffers {
+			require.NoError(t, b.Free())
+		}
+	}
+}
+
 // A stream lists the streams that have buffers of it, and no other: lists do not grow with the streams that once had some.
 func TestOnlyStreamsWithBuffersAreListed(t *testing.T) {
 	t.Parallel()
