@@ -118,7 +118,7 @@ func TestAPanicBehindATakenOffer(t *testing.T) {
 
 // The effects of a turn whose end panics are performed all the same, though the stream is quarantined: its
 // requests leave the pool, and those in an effect get an answer. A message of that turn may have panicked
-// before, and its audit.
+// before, and its audit, and one of the effects panics: that is counted and goes no further.
 func TestAPanicAtTheEndOfATurnLosesNoEffects(t *testing.T) {
 	recoveredtest.Expect(t, "vram-stream-1: runtime error: invalid memory address")
 	for _, before := range []bool{false, true} {
@@ -134,6 +134,7 @@ func TestAPanicAtTheEndOfATurnLosesNoEffects(t *testing.T) {
 		s.post(func() {
 			s.host = &host
 			effect.Push[message](&s.turn.state.effects().again, &looks.claim)
+			effect.Push[filler](&s.turn.state.effects().fills, filling(func() { panic(recoveredtest.Planted("in an effect")) }))
 			s.turn.state.core = nil // the end of the turn reads it, as an audit does
 			if before {
 				panic(recoveredtest.Planted("before its end"))
@@ -141,10 +142,12 @@ func TestAPanicAtTheEndOfATurnLosesNoEffects(t *testing.T) {
 		})
 		<-s.ref.Done()
 		s.turn.state.core = books // for the end of the test
+		counted := s.panics.Count()
 		if before {
-			assert.EqualValues(t, 1, s.panics.Count(), "that of the audit, beside those that the actor counts")
+			assert.EqualValues(t, 1, counted, "that of the audit, beside those that the actor counts")
 		}
 		host.run()
+		assert.Equal(t, counted+1, s.panics.Count(), "that of the effect")
 		for _, f := range []futures.Future[Buffer]{waits, looks.promise.Future()} {
 			r.until(f.Completed)
 			_, err := f.Await(t.Context())
