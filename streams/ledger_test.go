@@ -17,6 +17,7 @@ import (
 	"github.com/go-vram/vram/internal/recoveredtest"
 	"github.com/go-vram/vram/internal/stream/claims"
 	"github.com/go-vram/vram/internal/stream/core"
+	"github.com/go-vram/vram/pool"
 )
 
 // ledger is a host that compares, at each reclaim request and offer, the runs that the pool has granted with those that the stream
@@ -127,7 +128,7 @@ func TestGrantedRunsCountOnceOnBothSides(t *testing.T) {
 }
 
 // A panic while delayed claims are served costs the claim of that turn its memory, and no other claim its answer: wherever it
-// happens, and however many wait.
+// happens, and however many wait. Each that is tried again counts, also the one that panics.
 func TestAPanicInTheRetriesLosesNoOther(t *testing.T) {
 	for _, at := range []point{beforeSearch, beforeAnswer} {
 		for count := 1; count <= 4; count++ {
@@ -165,11 +166,35 @@ func TestAPanicInTheRetriesLosesNoOther(t *testing.T) {
 					}
 					if passed {
 						assert.Equal(t, 1, panics)
+						assert.EqualValues(t, count, s.tally.Counts().RetryCount)
 					}
 					goesOn(t, r, s, other)
 				}
 			}
 		}
+	}
+}
+
+// A request that a handler has tried again counts before the second search. One that it lets fail does not count.
+func TestARetryCountsBeforeItsSearch(t *testing.T) {
+	for _, retry := range []bool{true, false} {
+		r := newRig(t, 64*mib)
+		s, other := r.stream(core.Budget{}), r.stream(core.Budget{})
+		require.NoError(t, must(t, s, 16*mib).Free())
+		x := s.request(Request{Bytes: mib})
+		leave := r.occupy(s)
+		token := s.turn.dispatch.hold(&x.claim, claims.Consulted)
+		leave()
+		crash(s, beforeSearch, 1, nil)
+		s.ref.Call(&consulted{token: token, retry: retry, err: &pool.OutOfMemoryError{}})
+		r.settled(s)
+		require.True(t, x.promise.Future().Completed())
+		want := uint64(0)
+		if retry {
+			want = 1
+		}
+		assert.Equal(t, want, s.tally.Counts().RetryCount)
+		goesOn(t, r, s, other)
 	}
 }
 
