@@ -2,6 +2,10 @@ package core
 
 import (
 	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/go-vram/vram/internal/pool/memory"
 )
@@ -37,4 +41,20 @@ func (c *Core) String() string {
 	m := c.memory
 	return fmt.Sprintf("reserved %d free %d lent %d busy %d waiting %d",
 		m.ReservedBytes(), m.FreeBytes(), m.LentBytes(), m.BusyBytes(), len(c.queue.refills)+len(c.queue.others))
+}
+
+// Pages that are free during a step alone, since its Close takes them, are in no peak of free memory.
+func TestPagesThatCloseTakesWereNotFree(t *testing.T) {
+	t.Parallel()
+	c := New(pageBytes, 64, Settings{Policy: Policy{HandlePages: 4}, LimitBytes: 64 * pageBytes})
+	job := c.Step(Warm{Token: 1, Runs: []uint32{4}}).Job
+	require.NotNil(t, job)
+	require.Nil(t, c.Step(Close{Token: 2}).Job, "the other job is in flight")
+	for i := range job.Ops {
+		if op := &job.Ops[i]; op.Verb == memory.Create {
+			op.Handle = 7
+		}
+	}
+	require.NotNil(t, c.Step(JobDone{Job: job, Done: len(job.Ops)}).Job)
+	assert.Equal(t, Peaks{PeakReservedBytes: 4 * pageBytes}, c.Books().Peaks)
 }
