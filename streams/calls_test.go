@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -20,11 +21,18 @@ import (
 	"github.com/go-vram/vram/pool"
 )
 
-// Each call on a CUDA stream that is being captured is refused with an error that names the stream, makes no driver call, and leaves
-// nothing announced; and works once the capture has ended.
-func TestEachCallOnACapturedStreamIsRefused(t *testing.T) {
-	t.Parallel()
-	const wait, record, sync = "cuStreamWaitEvent", "cuEventRecord", "cuStreamSynchronize"
+// streamCall is a call on a CUDA stream, which another stream may have part in.
+type streamCall struct {
+	call string // of the error if the stream is being captured; empty: none
+	// during are the driver's functions on a stream that is not captured, in order, each with the streams for which Close waits because
+	// the call was counted, and those on which no capture begins.
+	during []string
+	make   func(s, other *Stream) error
+}
+
+// streamCalls returns all calls, by name. The tenant is that of one of them.
+func streamCalls(owner *pool.Tenant) map[string]streamCall {
+	const wait, event, sync = "cuStreamWaitEvent", "cuEventRecord", "cuStreamSynchronize"
 	zeroed := func(s *Stream, owner *pool.Tenant) error {
 		b, err := s.AllocFor(context.Background(), Request{Bytes: kib, Zero: true, Tenant: owner})
 		if err == nil {
@@ -32,39 +40,56 @@ func TestEachCallOnACapturedStreamIsRefused(t *testing.T) {
 		}
 		return err
 	}
-	owner := pool.NewTenant("owner", 1, pool.Quota{})
-	for name, row := range map[string]struct {
-		call string // of the error; empty: none
-		make func(captured, other *Stream) error
-	}{
-		"a memset":              {"cuMemsetD8Async", func(captured, _ *Stream) error { return zeroed(captured, nil) }},
-		"a tenant's memset":     {"cuMemsetD8Async", func(captured, _ *Stream) error { return zeroed(captured, owner) }},
-		"WaitStream":            {wait, func(captured, other *Stream) error { return captured.WaitStream(other) }},
-		"WaitStream of another": {record, func(captured, other *Stream) error { return other.WaitStream(captured) }},
-		"a wait":                {wait, func(captured, other *Stream) error { return captured.cuda.waitFor(&other.cuda) }},
-		"a wait of another":     {record, func(captured, other *Stream) error { return other.cuda.waitFor(&captured.cuda) }},
-		"Between":               {wait, func(captured, other *Stream) error { return Submitter{captured}.Between(Submitter{other}, nothing) }},
-		"Between of another":    {wait, func(captured, other *Stream) error { return Submitter{other}.Between(Submitter{captured}, nothing) }},
-		"a synchronisation":     {sync, func(captured, _ *Stream) error { return captured.cuda.synchronize() }},
-		"Synchronize":           {sync, func(captured, _ *Stream) error { return Submitter{captured}.Synchronize() }},
-		"Close":                 {sync, func(captured, _ *Stream) error { return captured.Close() }},
-		"a record": {record, func(captured, _ *Stream) error {
-			mark, err := captured.cuda.mark()
-			if err == nil {
-				captured.cuda.discard(mark)
-			}
+	record := func(s *Stream) error {
+		mark, err := s.cuda.mark()
+		if err == nil {
+			s.cuda.discard(mark)
+		}
+		return err
+	}
+	query := func(s *Stream) error { // a captured stream is not idle
+		if s.cuda.idle() {
+			return errPlanned
+		}
+		return nil
+	}
+	between := func(s, other *Stream) error {
+		return Submitter{s}.Between(Submitter{other}, func() error {
+			_, _, err := s.cuda.device.MemGetInfo()
 			return err
-		}},
-		"a wait for a mark":      {wait, func(captured, _ *Stream) error { return captured.cuda.precede(fence.Mark{}) }},
-		"a settle":               {record, func(captured, other *Stream) error { return captured.cuda.settle(context.Background(), &other.cuda) }},
-		"a settle before others": {wait, func(captured, other *Stream) error { return other.cuda.settle(context.Background(), &captured.cuda) }},
-		"a query": {"", func(captured, _ *Stream) error {
-			if captured.cuda.idle() {
-				return errPlanned
-			}
-			return nil
-		}},
-	} {
+		})
+	}
+	waits := []string{"cuEventRecord both both", "cuStreamWaitEvent both both"}
+	works := slices.Concat(waits, []string{"cuMemGetInfo both both"}, waits)
+	settles := func(s, other string) []string {
+		return []string{"cuEventRecord " + s + " " + s, "cuEventQuery " + s + " " + s, "cuStreamWaitEvent both " + other, "cuEventSynchronize " + s + " none"}
+	}
+	return map[string]streamCall{
+		"a memset":               {"cuMemsetD8Async", []string{"cuMemsetD8Async s s"}, func(s, _ *Stream) error { return zeroed(s, nil) }},
+		"a tenant's memset":      {"cuMemsetD8Async", []string{"cuMemsetD8Async s s"}, func(s, _ *Stream) error { return zeroed(s, owner) }},
+		"WaitStream":             {wait, waits, func(s, other *Stream) error { return s.WaitStream(other) }},
+		"WaitStream of another":  {event, waits, func(s, other *Stream) error { return other.WaitStream(s) }},
+		"a wait":                 {wait, waits, func(s, other *Stream) error { return s.cuda.waitFor(&other.cuda) }},
+		"a wait of another":      {event, waits, func(s, other *Stream) error { return other.cuda.waitFor(&s.cuda) }},
+		"Between":                {wait, works, between},
+		"Between of another":     {wait, works, func(s, other *Stream) error { return between(other, s) }},
+		"a synchronisation":      {sync, []string{"cuStreamSynchronize none s"}, func(s, _ *Stream) error { return s.cuda.synchronize() }},
+		"Synchronize":            {sync, []string{"cuStreamSynchronize none s"}, func(s, _ *Stream) error { return Submitter{s}.Synchronize() }},
+		"Close":                  {sync, []string{"cuStreamSynchronize none none", "cuStreamDestroy none none"}, func(s, _ *Stream) error { return s.Close() }},
+		"a record":               {event, []string{"cuEventRecord none s", "cuEventQuery none s"}, func(s, _ *Stream) error { return record(s) }},
+		"a wait for a mark":      {wait, nil, func(s, _ *Stream) error { return s.cuda.precede(fence.Mark{}) }},
+		"a settle":               {event, settles("s", "other"), func(s, other *Stream) error { return s.cuda.settle(context.Background(), &other.cuda) }},
+		"a settle before others": {wait, settles("other", "s"), func(s, other *Stream) error { return other.cuda.settle(context.Background(), &s.cuda) }},
+		"a query":                {"", []string{"cuStreamQuery s s"}, func(s, _ *Stream) error { return query(s) }},
+	}
+}
+
+// Each call on a CUDA stream that is being captured is refused with an error that names the stream, makes no driver call, and leaves
+// nothing announced; and works once the capture has ended.
+func TestEachCallOnACapturedStreamIsRefused(t *testing.T) {
+	t.Parallel()
+	owner := pool.NewTenant("owner", 1, pool.Quota{})
+	for name, row := range streamCalls(owner) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r, captured, other := pair(t, 64*mib)
@@ -74,7 +99,7 @@ func TestEachCallOnACapturedStreamIsRefused(t *testing.T) {
 			require.NoError(t, must(t, captured, 8*mib).Free())
 			require.NoError(t, r.gpu.BeginCapture(captured.Handle()))
 			calls := func() (n uint64) {
-				for _, f := range []string{"cuMemsetD8Async", sync, "cuStreamQuery", wait} {
+				for _, f := range []string{"cuMemsetD8Async", "cuStreamSynchronize", "cuStreamQuery", "cuStreamWaitEvent"} {
 					n += r.faults.Calls(f)
 				}
 				return n
@@ -97,6 +122,43 @@ func TestEachCallOnACapturedStreamIsRefused(t *testing.T) {
 				require.NoError(t, row.make(captured, other))
 			}
 		})
+	}
+}
+
+// which names those of two streams for which something holds.
+func which(s, other *Stream, holds func(h *cudaStream) bool) string {
+	switch a, b := holds(&s.cuda), holds(&other.cuda); {
+	case a && b:
+		return "both"
+	case a:
+		return "s"
+	case b:
+		return "other"
+	}
+	return "none"
+}
+
+// Each call is announced, on each stream that has part in it, until the driver has returned: Close waits for it, and no capture begins.
+func TestEachCallIsAnnounced(t *testing.T) {
+	t.Parallel()
+	owner := pool.NewTenant("owner", 1, pool.Quota{})
+	for name, row := range streamCalls(owner) {
+		r, s, other := pair(t, 64*mib)
+		if name == "a tenant's memset" {
+			r.pool.AddTenants(owner)
+		}
+		require.NoError(t, must(t, s, 8*mib).Free())
+		var during []string
+		r.faults.SetBefore(func(function string) {
+			if function != "cuStreamIsCapturing" && function != "cuEventCreate" {
+				counted := which(s, other, func(h *cudaStream) bool { return h.calls.Load() > 0 || !h.line.Idle() })
+				entered := which(s, other, func(h *cudaStream) bool { return h.announcement.busy() })
+				during = append(during, function+" "+counted+" "+entered)
+			}
+		})
+		_ = row.make(s, other)
+		r.faults.SetBefore(nil)
+		assert.Equal(t, row.during, during, name)
 	}
 }
 
