@@ -162,6 +162,34 @@ func TestEachCallIsAnnounced(t *testing.T) {
 	}
 }
 
+// The mark of a stream is not used for another one before a wait for it has been ordered, or has ended.
+func TestAMarkIsKeptForTheWait(t *testing.T) {
+	t.Parallel()
+	for function, wait := range map[string]func(s, other *Stream) error{
+		"cuStreamWaitEvent":  func(s, other *Stream) error { return s.cuda.waitFor(&other.cuda) },
+		"cuEventSynchronize": func(s, other *Stream) error { return other.cuda.settle(t.Context(), &s.cuda) },
+	} {
+		r, s, other := pair(t, 16*mib)
+		third := r.stream(core.Budget{})
+		r.work(third, time.Hour)
+		var mark fence.Mark
+		entered := false
+		r.faults.SetBefore(func(f string) {
+			if f == function && !entered {
+				entered = true
+				var err error
+				mark, err = third.cuda.mark()
+				assert.NoError(t, err)
+			}
+		})
+		require.NoError(t, wait(s, other))
+		require.NoError(t, s.cuda.synchronize())
+		assert.True(t, entered, function)
+		assert.Zero(t, r.gpu.Now(), "%s: nobody waits for the third stream", function)
+		third.cuda.discard(mark)
+	}
+}
+
 func nothing() error { return nil }
 
 // Each effect of a turn is performed: of several of a kind all, in order.
