@@ -132,6 +132,24 @@ func TestWhoIsRefusedIsWaitedFor(t *testing.T) {
 	assert.EqualValues(t, 2, id)
 }
 
+// A deadlock refuses the youngest of the waiters whose accounts hold memory, wherever it is among the others.
+func TestTheYoungestOfThoseWhoHoldMemoryIsRefused(t *testing.T) {
+	t.Parallel()
+	for holder := range uint64(3) {
+		table := new(Table)
+		for id := range uint64(3) {
+			table.Arrive(Waiter{ID: id + 1, Account: Account(id + 1), Bytes: 4, Blocked: true})
+		}
+		holders := []Account{Account(holder + 1), 1}
+		exhaust(table)
+		require.Equal(t, Confirm, lifts(table, holders))
+		table.Confirmed()
+		v, id := table.Stuck(holders)
+		require.Equal(t, Deadlock, v)
+		assert.Equal(t, holder+1, id)
+	}
+}
+
 // Memory that was served while a request waited for its quota did not pass it: it counts once the request is ready.
 func TestNobodyPassesWhoHasNoQuota(t *testing.T) {
 	t.Parallel()

@@ -120,6 +120,51 @@ func TestATurnIsOfOnePriority(t *testing.T) {
 	assert.Equal(t, []uint64{3, 1, 4, 2}, order())
 }
 
+// Waiters of one priority come in the order of what their accounts have in use, also where one of another priority is between them by
+// that: the elder does not overtake.
+func TestATurnIsHandedOnWithinAPriority(t *testing.T) {
+	t.Parallel()
+	var table Table
+	table.SetUsage([]Usage{{1, 0, 100}, {2, 10, 100}, {3, 20, 100}})
+	for id, priority := range map[uint64]int{1: 0, 2: 1, 3: 0} {
+		table.Arrive(Waiter{ID: id, Account: Account(id), Priority: priority, Bytes: 30, Age: 10 - id})
+	}
+	var ids []uint64
+	table.Each(func(w Waiter) { ids = append(ids, w.ID) })
+	assert.Equal(t, []uint64{2, 1, 3}, ids)
+}
+
+// Ready waiters of one account keep their order if one of them comes back, also where a younger one without a quota comes before them.
+func TestAWaiterThatComesBackKeepsItsPlace(t *testing.T) {
+	t.Parallel()
+	var table Table
+	usage := []Usage{{1, 20, 10}}
+	table.SetUsage(usage)
+	table.Arrive(Waiter{ID: 1, Account: 1, Bytes: 5, Age: 1, ChargedBytes: 5}) // borrows
+	table.Arrive(Waiter{ID: 3, Account: 1, Bytes: 5, Age: 3, Unready: true})
+	table.Arrive(Waiter{ID: 2, Account: 1, Bytes: 5, Age: 2, ChargedBytes: 5})
+	var ids []uint64
+	table.Each(func(w Waiter) { ids = append(ids, w.ID) })
+	assert.Equal(t, []uint64{3, 1, 2}, ids)
+}
+
+// Served bytes count against the first ready waiter of an account, whatever the rank of one before it that has no quota.
+func TestServedBytesCountAgainstTheFirstReadyWaiter(t *testing.T) {
+	t.Parallel()
+	for _, unready := range []bool{false, true} {
+		var table Table
+		table.SetUsage([]Usage{{1, 0, 100}, {2, 0, 100}})
+		table.Arrive(Waiter{ID: 1, Account: 2, Bytes: 5, Priority: 1, Unready: unready})
+		table.Arrive(Waiter{ID: 2, Account: 2, Bytes: 5})
+		table.Passed(Waiter{Account: 1, Bytes: 7})
+		want := int64(0) // of another priority
+		if unready {
+			want = 7
+		}
+		assert.Equal(t, want, table.sharing(2).outrankedBytes)
+	}
+}
+
 // Bytes that were served before the first waiter of an account stay counted if other accounts get a share.
 func TestOutrankedBytesOutlastANewShare(t *testing.T) {
 	t.Parallel()
