@@ -511,11 +511,13 @@ func TestAnOrderWithoutRoomAsksBeforeItRecords(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// Only a line without a call on its stream is idle: the stream is destroyed then.
+// Only a line without a call on its stream is idle: the stream is destroyed then. The record of each call has not ended: no capture begins
+// before.
 func TestALineIsBusyDuringEachCallOnItsStream(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	l := b.timeline()
+	g := &guard{}
+	l := NewTimeline(b.Events, b.stream, false, g)
 	other, err := b.sim.StreamCreate()
 	require.NoError(t, err)
 	require.NoError(t, b.sim.Launch(b.stream, time.Second)) // no fence passes
@@ -524,6 +526,7 @@ func TestALineIsBusyDuringEachCallOnItsStream(t *testing.T) {
 		if called == "cuEventRecord" || called == "cuStreamWaitEvent" {
 			during[called]++
 			assert.False(t, l.Idle(), called)
+			assert.Equal(t, g.begun, g.ended+1, called)
 		}
 	})
 	for range CellCount {
