@@ -167,24 +167,42 @@ func TestABlockAcrossTwoPages(t *testing.T) {
 	}
 }
 
-// TestTakeSomePagesTakesAPartOfEachBlock checks that one call takes a part of every block, up to the limit, and that the
-// visitor can end it.
+// TestTakeSomePagesTakesAPartOfEachBlock checks that one call takes a part of every block that has one, up to the limit, and visits each
+// part, and that the visitor can end it. The shorter blocks come first; the one of two pages has no part.
 func TestTakeSomePagesTakesAPartOfEachBlock(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct{ limit, visits, want uint32 }{{100, 100, 6}, {6, 100, 6}, {5, 100, 5}, {100, 2, 4}, {0, 100, 0}} {
+	parts := [][2]uint32{{21, 1}, {31, 2}, {1, 3}}
+	for _, c := range []struct {
+		limit  uint32
+		visits int
+		want   [][2]uint32
+	}{
+		{100, 100, parts},
+		{6, 100, parts},
+		{5, 100, [][2]uint32{{21, 1}, {31, 2}, {1, 2}}},
+		{3, 100, parts[:2]},
+		{1, 100, parts[:1]},
+		{0, 100, nil},
+		{100, 2, parts[:2]},
+		{100, 1, parts[:1]},
+	} {
 		h := New(8)
-		for i := range uint32(3) {
-			h.Grant(5*i, 4) // not neighbours
-		}
-		var visits, pages uint32
-		taken := h.TakeSomePages(c.limit, func(first, end uint32) (from, to uint32) { return first + 1, end - 1 }, func(_, n uint32) bool {
-			visits++
-			pages += n
-			return visits < c.visits
+		h.Grant(0, 5) // not neighbours
+		h.Grant(10, 2)
+		h.Grant(20, 3)
+		h.Grant(30, 4)
+		var visited [][2]uint32
+		taken := h.TakeSomePages(c.limit, func(first, end uint32) (from, to uint32) { return first + 1, end - 1 }, func(first, n uint32) bool {
+			visited = append(visited, [2]uint32{first, n})
+			return len(visited) < c.visits
 		})
-		assert.Equal(t, c.want, taken, c)
-		assert.Equal(t, taken, pages, c)
-		assert.EqualValues(t, 8*(12-taken), h.FreeUnits(), c)
+		assert.Equal(t, c.want, visited, c)
+		sum := uint32(0)
+		for _, part := range c.want {
+			sum += part[1]
+		}
+		assert.Equal(t, sum, taken, c)
+		assert.EqualValues(t, 8*(14-taken), h.FreeUnits(), c)
 		require.NoError(t, h.Check())
 	}
 }
