@@ -58,28 +58,26 @@ func TestWhichClaimsMayContinue(t *testing.T) {
 	}
 }
 
-// The handler is called, and a fence awaited, only before the last refusal. That one parks a claim that waits, and fails any other.
+// The handler is called for a report, and a fence awaited for want of memory, only before the last refusal. That one parks a claim that waits
+// for memory, and fails any other. A stream that closes fails all.
 func TestTheLastRefusal(t *testing.T) {
 	t.Parallel()
-	for _, waits := range []bool{false, true} {
-		for _, last := range []bool{false, true} {
-			for _, handler := range []bool{false, true} {
-				for _, pending := range []bool{false, true} {
-					c := Claim{Waits: waits}
-					want := Fail
-					switch {
-					case !last && handler:
-						want = Consult
-					case !last && pending:
-						want = Delay
-					case waits:
-						want = Park
-					}
-					got := c.Refused(Refusal{Memory: true, Report: true, Last: last}, Stream{Handler: handler, Pending: pending})
-					assert.Equal(t, want, got, "Wait %v, last %v, handler %v, pending %v", waits, last, handler, pending)
-				}
-			}
+	for facts := range 1 << 7 {
+		is := func(bit int) bool { return facts>>bit&1 != 0 }
+		c := Claim{Waits: is(0)}
+		r := Refusal{Memory: is(1), Report: is(2), Last: is(3)}
+		s := Stream{Handler: is(4), Pending: is(5), Closing: is(6)}
+		want := Fail
+		switch {
+		case s.Closing:
+		case !r.Last && r.Report && s.Handler:
+			want = Consult
+		case !r.Last && r.Memory && s.Pending:
+			want = Delay
+		case r.Memory && c.Waits:
+			want = Park
 		}
+		assert.Equal(t, want, c.Refused(r, s), "Wait %v, %+v, %+v", c.Waits, r, s)
 	}
 }
 
