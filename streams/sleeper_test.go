@@ -26,6 +26,29 @@ func (r *rig) sleeper(t *testing.T, of *Stream) Sleeper {
 	return x
 }
 
+// Each call on a sleeper is announced until it has ended: Close waits for copies, and Shut for allocations.
+func TestEachCallOnASleeperIsAnnounced(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, 64*mib)
+	x := r.sleeper(t, r.stream(core.Budget{}))
+	during := map[string][]int64{} // calls and allocations in progress
+	note := func(function string) {
+		during[function] = append(during[function], x.s.cuda.calls.Load(), x.s.cuda.gate.word.Load())
+	}
+	r.faults.SetBefore(func(function string) {
+		if function == "cuStreamSynchronize" || function == "cuMemCreate" {
+			note(function)
+		}
+	})
+	b, err := x.Alloc(2 * mib)
+	require.NoError(t, err)
+	require.NoError(t, x.Copy(func(cudadrv.Stream) error { note("a copy"); return nil }))
+	require.NoError(t, x.AwaitCopies())
+	r.faults.SetBefore(nil)
+	assert.Equal(t, map[string][]int64{"cuMemCreate": {0, 1}, "a copy": {1, 0}, "cuStreamSynchronize": {1, 0, 1, 0}}, during)
+	require.NoError(t, b.Free())
+}
+
 // A sleeper that cannot be made is none, and says why: where its stream cannot be opened, and where it fails at once.
 func TestASleeperThatCannotBe(t *testing.T) {
 	t.Parallel()
