@@ -140,6 +140,54 @@ func TestTheMapHasTheAddressesInSegments(t *testing.T) {
 	assert.Equal(t, 6, count)
 }
 
+// fourHandles returns a memory whose pages are in four handles of four pages each, all of which client 1 has.
+func fourHandles(t *testing.T) *Memory {
+	t.Helper()
+	m := New(pageBytes, 64, false)
+	w, ok := m.Room(User{Client: 1}, 16)
+	require.True(t, ok)
+	var j Job
+	m.PlanFill(&j, Plan{Window: w.Run, For: 1, MaxHandlePages: 4})
+	perform(m, &j, len(j.Ops))
+	m.Transfer(w.Run, 1)
+	return m
+}
+
+// A close that fails, at any of its operations, loses the handle of that one alone: all others still go back.
+func TestACloseThatFailsLosesOneHandle(t *testing.T) {
+	t.Parallel()
+	for failing := range 8 {
+		m := fourHandles(t)
+		var j Job
+		m.PlanClose(&j)
+		require.Len(t, j.Ops, 8)
+		undo := perform(m, &j, failing).Undo
+		require.NoError(t, m.Check(true, map[Client]uint64{}))
+		assert.Empty(t, perform(m, &undo, len(undo.Ops)).Undo.Ops)
+		assert.Equal(t, 4*m.PageBytes(), m.ReservedBytes(), "operation %d of %v fails", failing, j.Ops)
+		assert.Equal(t, 4*m.PageBytes(), m.LostBytes())
+		require.NoError(t, m.Check(false, map[Client]uint64{}))
+	}
+}
+
+// Victims have as many bytes as it says: those of whole handles, at least as many as were asked for, or all.
+func TestVictimsAreWholeHandles(t *testing.T) {
+	t.Parallel()
+	m := fourHandles(t)
+	m.Free(Run{First: 0, Pages: 16}, Tag{})
+	for pages, count := range map[int64]int{0: 0, 1: 1, 4: 1, 5: 2, 12: 3, 15: 4, 16: 4, 17: 4, 99: 4} {
+		ids, bytes := m.Victims(pages*m.PageBytes(), Run{})
+		assert.Len(t, ids, count, "%d pages", pages)
+		assert.Equal(t, int64(4*count)*m.PageBytes(), bytes, "%d pages", pages)
+	}
+	for i := range uint32(4) {
+		ids, bytes := m.Victims(99*m.PageBytes(), Run{First: 4*i + 1, Pages: 1})
+		assert.Len(t, ids, 3)
+		assert.NotContains(t, ids, m.pages[4*i].handle, "it overlaps")
+		assert.Equal(t, 12*m.PageBytes(), bytes)
+	}
+}
+
 // The outcome of a failed job of any kind names the operation that failed; it is Await for a job without operations.
 func TestAnOutcomeNamesTheOperationThatFailed(t *testing.T) {
 	t.Parallel()
