@@ -139,29 +139,48 @@ func TestAScopeBeginsWithWhatLives(t *testing.T) {
 	w.finish(false)
 }
 
-// The map has a range for each state of memory: free, live, pending, and cached in a magazine.
+// The map has a range for each state of memory: free, live, pending, cached in a magazine, and the remainder of a span. They follow each
+// other from the first page on, each block is where its address says, and the sums are those of the statistics.
 func TestTheMapHasEachState(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 4096, Budget{})
-	_, lines := newLines(t, w, 2)
-	require.NotNil(t, lines.At(0))
-	require.True(t, w.lend(0, 8))
+	newLines(t, w, 2)
+	require.True(t, w.lend(3, 8))
 	live, pending := w.alloc(3*mib, 0, w.always), w.alloc(5*mib, 0, w.always)
 	small, cached := w.alloc(kib, 0, w.always), w.alloc(kib, 0, w.always)
+	class := 0
+	for sizeclass.SpanUnits(class)%sizeclass.BlockUnits(class) == 0 {
+		class++
+	}
+	odd := w.alloc(int64(sizeclass.BlockUnits(class))<<sizeclass.UnitShift, 0, w.always) // its span has a remainder
 	require.NoError(t, pending.slot.Record(pending.word, 0))
 	require.NoError(t, pending.slot.Free(pending.word))
 	w.free(cached)
+	n := w.core.Snapshot()
+	states := map[int64]memorymap.State{} // by start
 	bytes := map[memorymap.State]int64{}
-	sum := int64(0)
+	next, buffers := 3*w.core.pageBytes(), 0
 	w.core.Map(1, func(r memorymap.Range) {
+		assert.Equal(t, next, r.Start)
+		next += r.Bytes
+		states[r.Start] = r.State
 		bytes[r.State] += r.Bytes
-		sum += r.Bytes
+		buffers += int(r.Buffers)
+		assert.Equal(t, r.State == memorymap.Live, r.Buffers == 1, r.State)
 	})
-	assert.Equal(t, w.core.HeldBytes(), sum)
-	assert.EqualValues(t, 3*mib+kib, bytes[memorymap.Live])
-	assert.EqualValues(t, 5*mib, bytes[memorymap.Pending])
-	assert.Positive(t, bytes[memorymap.CachedRange])
-	assert.GreaterOrEqual(t, bytes[memorymap.CachedBlock], int64(kib))
-	require.NoError(t, live.slot.Free(live.word))
-	require.NoError(t, small.slot.Free(small.word))
+	assert.Equal(t, 11*w.core.pageBytes(), next)
+	assert.Equal(t, 3, buffers)
+	for b, state := range map[*buffer]memorymap.State{
+		live: memorymap.Live, small: memorymap.Live, odd: memorymap.Live, pending: memorymap.Pending, cached: memorymap.CachedBlock,
+	} {
+		assert.Equal(t, state, states[int64(b.slot.Address()-worldBase)])
+	}
+	assert.Equal(t, n.LiveBytes, bytes[memorymap.Live])
+	assert.EqualValues(t, 5*mib, n.PendingBytes)
+	assert.Equal(t, n.PendingBytes, bytes[memorymap.Pending])
+	assert.Equal(t, n.RangeBytes, bytes[memorymap.CachedRange])
+	assert.Equal(t, n.CachedBytes, bytes[memorymap.CachedRange]+bytes[memorymap.CachedBlock])
+	for _, b := range []*buffer{live, small, odd} {
+		require.NoError(t, b.slot.Free(b.word))
+	}
 }
