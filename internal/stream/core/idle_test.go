@@ -67,6 +67,36 @@ func TestAnIdleCoreReleasesHalf(t *testing.T) {
 	}
 }
 
+// Pages that no fence covers stay at each tick of an idle core that releases covered ones alone, and leave once one covers them.
+func TestAnIdleCoreKeepsUncoveredPages(t *testing.T) {
+	t.Parallel()
+	for _, covered := range []bool{false, true} {
+		w := newWorld(t, 4096, Budget{})
+		w.core.coverage.begin()
+		w.free(w.alloc(16*mib, 0, w.always))
+		w.core.Drain()
+		if covered {
+			w.core.Seal()
+			w.core.Covered()
+		}
+		for !w.core.Idle() {
+			w.core.Tick()
+		}
+		var released []uint32
+		for range decayTicks + 1 {
+			released = append(released, w.back(w.core.Decay(true)))
+			w.core.Tick()
+		}
+		if covered {
+			assert.EqualValues(t, 4, released[0], "half")
+			assert.Zero(t, w.core.HeldBytes())
+		} else {
+			assert.Equal(t, make([]uint32, decayTicks+1), released)
+			assert.Equal(t, 16*mib, int(w.core.HeldBytes()))
+		}
+	}
+}
+
 // A core that keeps its pages gives none back, and offers none, until it need not keep them any more.
 func TestACoreThatKeepsItsPagesOffersNone(t *testing.T) {
 	t.Parallel()

@@ -36,6 +36,29 @@ func TestLengthThatComesBackIsKept(t *testing.T) {
 	w.finish(true)
 }
 
+// Of the magazines of large blocks all are closed that were not used, wherever they are in the list.
+func TestUnusedMagazinesAreClosed(t *testing.T) {
+	t.Parallel()
+	lengths := []int64{256 * kib, mib, 3 * mib} // of three buckets
+	for used := range len(lengths) + 1 {
+		w := newWorld(t, 512, Budget{})
+		require.True(t, w.lend(0, 40)) // a search for room closes some, too
+		for _, bytes := range lengths {
+			w.repeat(heatKept+4, bytes, 0, w.always)
+		}
+		w.core.retention.evictUnused()
+		if used < len(lengths) {
+			w.repeat(1, lengths[used], 0, w.always)
+		}
+		w.core.retention.evictUnused()
+		for i, bytes := range lengths {
+			assert.Equal(t, i == used, w.exact(bytes).Open, "length %d of those of which %d is used", i, used)
+		}
+		w.check()
+		w.finish(true)
+	}
+}
+
 // A length comes back, too, by blocks that have a flag, as in a magazine that was closed.
 func TestALengthOfDetachedBlocksIsKept(t *testing.T) {
 	t.Parallel()

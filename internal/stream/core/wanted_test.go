@@ -126,6 +126,26 @@ func TestWhatASpareGrantAndASearchReport(t *testing.T) {
 	}
 }
 
+// While requests wait, no block is where callers may take it without the owner, also where nothing was freed since the last look.
+func TestNothingIsTakenUnseenWhileRequestsWait(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 512, Budget{})
+	w.swell()
+	w.core.SetWanted(true)
+	w.core.DrainAll()
+	w.core.TakeCame()
+	require.NotNil(t, w.alloc(kib, 0, w.always))
+	for range 2 * w.core.misses.stability.at {
+		w.core.TakeCame()
+		w.core.Served(false)
+	}
+	slot, _ := w.cache.Take(kib)
+	assert.Nil(t, slot)
+	w.free(w.alloc(256*kib, 0, w.always))
+	slot, _ = w.cache.TakeBack(256 * kib)
+	assert.Nil(t, slot)
+}
+
 // A scope begins with the memory that lives then.
 func TestAScopeBeginsWithWhatLives(t *testing.T) {
 	t.Parallel()
