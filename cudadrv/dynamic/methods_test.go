@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/dynamic"
 )
 
 // Each method is a call of the driver. Where that refuses, the method's error has the function's name.
@@ -78,6 +79,8 @@ func argumentsOf(dev cudadrv.Device, method reflect.Method) []reflect.Value {
 			in = append(in, reflect.ValueOf(cudadrv.Copy2D{WidthBytes: 8, Rows: 1, DstPitch: 8, SrcPitch: 8}))
 		case of == reflect.TypeFor[func()]():
 			in = append(in, reflect.ValueOf(func() {}))
+		case of == reflect.TypeFor[func() error]():
+			in = append(in, reflect.ValueOf(func() error { return nil }))
 		case of == reflect.TypeFor[cudadrv.TensorMap]():
 			in = append(in, reflect.ValueOf(cudadrv.TensorMap{
 				Ptr: 4096, Type: cudadrv.TensorBFloat16, Rank: 1, Dims: [cudadrv.MaxTensorRank]int64{64}, Box: [cudadrv.MaxTensorRank]int32{8},
@@ -91,6 +94,34 @@ func argumentsOf(dev cudadrv.Device, method reflect.Method) []reflect.Value {
 		}
 	}
 	return in
+}
+
+// Each method has its frame for as long as it calls the driver, so that Close waits for it and no other call writes to its arguments,
+// and gives it back.
+func TestEachMethodHoldsItsFrame(t *testing.T) {
+	f := newFake(t)
+	dev, err := f.driver().Open(0)
+	require.NoError(t, err)
+	var outs []int
+	stop := dynamic.Watch(t, dev, func(out int) { outs = append(outs, out) })
+	tried := 0
+	for method := range reflect.TypeOf(dev).Methods() {
+		n := method.Type.NumOut()
+		if n == 0 || method.Type.Out(n-1) != reflect.TypeFor[error]() || method.Name == "Close" {
+			continue
+		}
+		outs = nil
+		method.Func.Call(argumentsOf(dev, method))
+		assert.NotEmpty(t, outs, "%s does not call the driver", method.Name)
+		for _, out := range outs {
+			require.Equal(t, 1, out, method.Name)
+		}
+		require.Zero(t, dynamic.FramesOut(dev), method.Name)
+		tried++
+	}
+	assert.Greater(t, tried, 60)
+	stop()
+	assert.NoError(t, dev.Close())
 }
 
 // Each method of a device that was closed is refused, and asks no driver.
