@@ -1151,6 +1151,107 @@ func TestManyGoroutinesUseADeviceFirst(t *testing.T) {
 	}
 }
 
+// The first uses of a device that does not open each have the driver's error, also those that wait for one which has just ended.
+func TestManyGoroutinesUseADeviceThatDoesNotOpen(t *testing.T) {
+	t.Parallel()
+	driver := fault.Wrap(sim.New(sim.Config{}))
+	require.NoError(t, driver.Add(fault.Rule{Func: "cuDevicePrimaryCtxRetain", Result: cudadrv.Unknown}))
+	d, err := Open(Config{Driver: driver})
+	require.NoError(t, err)
+	together(4, func(int) {
+		for range 300 {
+			e, err := d.use()
+			assert.Nil(t, e)
+			assert.ErrorIs(t, err, cudadrv.Unknown)
+		}
+	})
+	require.NoError(t, d.Close())
+}
+
+// Each call that asks the streams one after the other reaches the first, the last and those between.
+func TestEachStreamIsAsked(t *testing.T) {
+	t.Parallel()
+	d, err := Open(Config{Driver: sim.New(sim.Config{}), SampleBytes: 1})
+	require.NoError(t, err)
+	const count = 3
+	var all [count]*Stream
+	var kept [count]Buffer
+	for i := range all {
+		all[i], err = d.NewStream()
+		require.NoError(t, err)
+		kept[i], err = all[i].Alloc(int64(i+1) << 20)
+		require.NoError(t, err)
+	}
+	each := func(n Stats, want func(i int) int64, of func(*StreamStats) int64, name string) {
+		t.Helper()
+		require.Len(t, n.Streams, count, name)
+		for i := range n.Streams {
+			assert.Equal(t, want(i), of(&n.Streams[i]), "%s of stream %d", name, i)
+		}
+	}
+	own := func(i int) int64 { return int64(i+1) << 20 }
+	more := func(i int) int64 { return own(i) + 8<<20 }
+	peak := func(n *StreamStats) int64 { return n.PeakLiveBytes }
+	grow := func(bytes int64) {
+		for _, s := range all {
+			b, err := s.Alloc(bytes)
+			require.NoError(t, err)
+			require.NoError(t, b.Free())
+		}
+	}
+
+	for i := range kept {
+		b, found := d.Lookup(kept[i].Ptr() + 1)
+		assert.True(t, found)
+		assert.Equal(t, kept[i].Ptr(), b.Ptr())
+		_, err := d.AdoptStream(all[i].Handle())
+		held, _ := errors.AsType[*HandleError](err)
+		require.NotNil(t, held, "%v", err)
+		assert.Equal(t, all[i].ID(), held.Stream)
+	}
+	listed, err := d.LiveBuffers(t.Context())
+	require.NoError(t, err)
+	assert.Len(t, listed.Buffers, count)
+	sampled, err := d.SampledBuffers(t.Context())
+	require.NoError(t, err)
+	assert.Len(t, sampled, count)
+	layout, err := d.MemoryMap(t.Context(), 0)
+	require.NoError(t, err)
+	assert.EqualValues(t, 6<<20, layout.Total.LiveBytes)
+	var found []int64
+	stop, err := d.Observe(Observer{Found: func(e BufferEvent) { found = append(found, e.Bytes) }})
+	require.NoError(t, err)
+	assert.Equal(t, []int64{own(0), own(1), own(2)}, found)
+	stop()
+
+	grow(16 << 20)
+	each(d.Measure(func() { grow(8 << 20) }).Stats, more, peak, "peak inside")
+	each(d.Stats(), func(i int) int64 { return own(i) + 16<<20 }, peak, "peak")
+	d.ResetPeaks()
+	each(d.Stats(), own, peak, "peak after a reset")
+	each(d.Stats(), own, func(n *StreamStats) int64 { return n.LiveBytes }, "live")
+	_, err = d.Trim(t.Context(), 0)
+	require.NoError(t, err)
+	each(d.Stats(), func(int) int64 { return 0 }, func(n *StreamStats) int64 { return n.CachedBytes / (2 << 20) }, "whole pages cached after a trim")
+	require.NoError(t, d.Reconfigure(Settings{Stats: new(StatsExact)}))
+	for i, s := range all { // no stream has magazines any more
+		before := d.Stats().Streams[i].MagazineHits
+		for range 3 {
+			b, err := s.Alloc(700)
+			require.NoError(t, err)
+			require.NoError(t, b.Free())
+		}
+		assert.Equal(t, before, d.Stats().Streams[i].MagazineHits)
+	}
+	before := d.Stats().AllocCount
+	grow(700)
+	require.NoError(t, d.Reconfigure(Settings{Stats: new(StatsOff)}))
+	assert.Equal(t, before+count, d.Stats().AllocCount, "the counts of the end")
+	var left *InUseError
+	require.ErrorAs(t, d.Close(), &left)
+	assert.Len(t, left.Buffers, count)
+}
+
 // A setting stays, whichever observers begin and end during its change.
 func TestObserversAmongChangesOfSettings(t *testing.T) {
 	t.Parallel()
