@@ -4,6 +4,7 @@ package jsonformtest
 import (
 	"encoding"
 	"encoding/json"
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -20,41 +21,70 @@ import (
 )
 
 // cause is an error in a field: it has more in it than its text, which is all that JSON has of it.
-type cause struct{ Detail string }
+type cause struct{ Number int }
 
-func (cause) Error() string { return "no room" }
+func (c cause) Error() string { return fmt.Sprintf("no room %d", c.Number) }
 
-// Check tests that each value, a pointer to a struct, has a key in snake_case for each of its fields, at any depth, that durations are
-// in seconds, and that errors and values with MarshalText are text.
+// Check tests that each value, a pointer to a struct, has a key in snake_case for each of its fields, at any depth, which has the value
+// of that field and of no other, that durations are in seconds, and that errors and values with MarshalText are text.
 func Check(t *testing.T, values ...any) {
 	t.Helper()
 	for _, x := range values {
 		v := reflect.New(reflect.TypeOf(x).Elem())
-		fill(v.Elem())
+		fill(v.Elem(), new(int))
 		name := v.Elem().Type().String()
 		text, err := json.Marshal(v.Interface())
 		require.NoError(t, err, name)
 		assert.NotContains(t, string(text), "{}", name)
 		var back map[string]any
 		require.NoError(t, json.Unmarshal(text, &back), name)
-		for _, f := range fields(v.Elem().Type()) {
-			key := snakeCase(f.Name)
-			if f.Type == reflect.TypeFor[time.Duration]() {
-				key += "_seconds"
-			}
-			require.Contains(t, back, key, name)
-			switch {
-			case f.Type == reflect.TypeFor[error]():
-				assert.Equal(t, "no room", back[key], "%s: %s", name, text)
-			case f.Type == reflect.TypeFor[time.Duration]():
-				assert.InDelta(t, 1.5, back[key], 0, name)
-			case f.Type.Implements(reflect.TypeFor[encoding.TextMarshaler]()):
-				assert.IsType(t, "", back[key], "%s: %s", name, text)
-			}
-		}
+		checkFields(t, v.Elem(), back, name)
 		for _, key := range keys(back) {
 			assert.Equal(t, strings.ToLower(key), key, name)
 		}
+	}
+}
+
+// checkFields tests that an object has the values of a struct's fields.
+func checkFields(t *testing.T, v reflect.Value, back map[string]any, name string) {
+	t.Helper()
+	for _, f := range fields(v.Type()) {
+		key := snakeCase(f.Name)
+		if f.Type == reflect.TypeFor[time.Duration]() {
+			key += "_seconds"
+		}
+		require.Contains(t, back, key, name)
+		checkValue(t, v.FieldByName(f.Name), back[key], name+"."+f.Name)
+	}
+}
+
+// checkValue tests that JSON has a value that fill has made. Types with a form of their own, except errors and text, may have any.
+func checkValue(t *testing.T, v reflect.Value, back any, name string) {
+	t.Helper()
+	switch err, is := reflect.TypeAssert[error](v); {
+	case v.Type() == reflect.TypeFor[error]() && is:
+		assert.Equal(t, err.Error(), back, name)
+	case v.Type() == reflect.TypeFor[time.Duration]():
+		assert.InDelta(t, time.Duration(v.Int()).Seconds(), back, 0, name)
+	case v.Type().Implements(reflect.TypeFor[encoding.TextMarshaler]()):
+		m, _ := reflect.TypeAssert[encoding.TextMarshaler](v)
+		text, err := m.MarshalText()
+		require.NoError(t, err, name)
+		assert.Equal(t, string(text), back, name)
+	case v.Type().Implements(reflect.TypeFor[json.Marshaler]()) || reflect.PointerTo(v.Type()).Implements(reflect.TypeFor[json.Marshaler]()):
+	case v.Kind() == reflect.Struct:
+		require.IsType(t, map[string]any{}, back, name)
+		checkFields(t, v, back.(map[string]any), name) //nolint:forcetypeassert // the line above
+	case v.Kind() == reflect.Pointer:
+		checkValue(t, v.Elem(), back, name)
+	case v.Kind() == reflect.Slice && v.Type().Elem().Kind() != reflect.Uint8:
+		require.IsType(t, []any{}, back, name)
+		require.Len(t, back, 1, name)
+		checkValue(t, v.Index(0), back.([]any)[0], name) //nolint:forcetypeassert // as above
+	case v.Kind() == reflect.String || v.Kind() == reflect.Bool:
+		assert.Equal(t, fmt.Sprint(v.Interface()), fmt.Sprint(back), name)
+	case v.CanInt() || v.CanUint() || v.CanFloat():
+		assert.EqualValues(t, v.Convert(reflect.TypeFor[float64]()).Float(), back, name)
 	}
 }
 
@@ -96,43 +126,48 @@ func fields(t reflect.Type) (all []reflect.StructField) {
 	return all
 }
 
-// fill gives each exported field a value that is not zero.
-func fill(v reflect.Value) {
+// fill gives each exported field a value that is not zero, and that no other has, as far as there are so many: last is the last one.
+func fill(v reflect.Value, last *int) {
+	*last++
 	switch {
 	case v.Type() == reflect.TypeFor[error]():
-		v.Set(reflect.ValueOf(error(cause{"why"})))
+		v.Set(reflect.ValueOf(error(cause{*last})))
 	case v.Type() == reflect.TypeFor[time.Duration]():
-		v.SetInt(int64(1500 * time.Millisecond))
+		v.SetInt(int64(time.Duration(*last) * 1500 * time.Millisecond))
 	case v.Type() == reflect.TypeFor[time.Time]():
-		v.Set(reflect.ValueOf(time.Unix(1, 0)))
+		v.Set(reflect.ValueOf(time.Unix(int64(*last), 0)))
 	case v.Kind() == reflect.Interface:
-		v.Set(reflect.ValueOf(7))
+		v.Set(reflect.ValueOf(*last))
 	case v.Kind() == reflect.Struct:
 		for i := range v.NumField() {
 			if v.Type().Field(i).IsExported() {
-				fill(v.Field(i))
+				fill(v.Field(i), last)
 			}
 		}
 	case v.Kind() == reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))
-		fill(v.Elem())
+		fill(v.Elem(), last)
 	case v.Kind() == reflect.Slice:
 		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
-		fill(v.Index(0))
+		fill(v.Index(0), last)
 	case v.Kind() == reflect.Array:
 		for i := range v.Len() {
-			fill(v.Index(i))
+			fill(v.Index(i), last)
 		}
 	case v.Kind() == reflect.String:
-		v.SetString("x")
+		v.SetString(fmt.Sprintf("x%d", *last))
 	case v.Kind() == reflect.Bool:
 		v.SetBool(true)
-	case v.CanInt():
+	case v.CanInt() && v.Type().Implements(reflect.TypeFor[encoding.TextMarshaler]()):
 		v.SetInt(1)
-	case v.CanUint():
+	case v.CanUint() && v.Type().Implements(reflect.TypeFor[encoding.TextMarshaler]()):
 		v.SetUint(1)
+	case v.CanInt():
+		v.SetInt(int64(*last))
+	case v.CanUint():
+		v.SetUint(uint64(*last))
 	case v.CanFloat():
-		v.SetFloat(1)
+		v.SetFloat(float64(*last))
 	}
 }
 
