@@ -330,6 +330,35 @@ func TestAProfileHasEachKernel(t *testing.T) {
 	r.free(x)
 }
 
+// A launch that the driver has taken is in the profile, without a time, also where the driver panics at the event after it; one that
+// it panics ahead of is not. No event stays.
+func TestAProfileOfALaunchThatPanics(t *testing.T) {
+	for launches := range 2 { // that the driver has taken before it panics
+		r, c := newFailing(t, sim.Config{})
+		p, err := c.StartProfile()
+		require.NoError(t, err)
+		before := r.machine.Device(0).Objects()
+		events := 0
+		r.faults.SetBefore(func(function string) {
+			if function != "cuEventCreate" {
+				return
+			}
+			if events++; events == launches+1 {
+				panic("the driver panics")
+			}
+		})
+		assert.Panics(t, func() { _ = c.Launch(r.touch, oneThread, cuda.Null()) })
+		r.faults.SetBefore(nil)
+		all, err := p.Stop()
+		require.NoError(t, err)
+		require.Len(t, all, launches)
+		for _, one := range all {
+			assert.Negative(t, one.Duration)
+		}
+		assert.Equal(t, before, r.machine.Device(0).Objects())
+	}
+}
+
 // Launches cost nothing more once a profile, a capture that others have joined, or a capture that failed has ended.
 func TestLaunchesAreQuickAgain(t *testing.T) {
 	r, c := newFailing(t, sim.Config{})

@@ -1,5 +1,11 @@
 package cuda
 
+import (
+	"slices"
+
+	"github.com/go-vram/vram/streams"
+)
+
 // MemGetInfo asks the driver of a context.
 func MemGetInfo(c *Context) (freeBytes, totalBytes int64, err error) { return c.device.MemGetInfo() }
 
@@ -17,3 +23,6 @@ func LaunchStreams(g *Graph) int { return len(g.launches()) }
 
 // NoteLaunch notes a launch without making it.
 func NoteLaunch(g *Graph, c *Context) { g.note(c.Stream()) }
+
+// EndedLeases returns the leases of replaced arguments that a graph has given up, and whose memory may still be used.
+func EndedLeases(g *Graph) []*streams.Lease { return slices.Clone(g.pool.leases) }

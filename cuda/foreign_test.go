@@ -155,6 +155,8 @@ func TestForeignBuffersAreRefused(t *testing.T) {
 	})
 	require.NoError(t, err)
 	require.ErrorIs(t, g.SetArgs(0, oneThread, cuda.In(x)), cuda.ErrForeign)
+	require.ErrorIs(t, g.Launch(home), cuda.ErrForeign)
+	require.ErrorIs(t, g.Upload(home), cuda.ErrForeign)
 	require.NoError(t, g.Close())
 	var held cuda.Buffer
 	g, err = home.Capture(func() (err error) {

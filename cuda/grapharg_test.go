@@ -324,6 +324,34 @@ func TestArgumentsThatAreRefused(t *testing.T) {
 	require.NoError(t, x.Free())
 }
 
+// Of arguments whose memory the driver refused to order the graph gives up each, and each once, as soon as it can.
+func TestArgumentsThatWereRefusedLeaveTogether(t *testing.T) {
+	r, c := newFailing(t, sim.Config{})
+	x := r.alloc(r.context(), mib)
+	set := func(g *cuda.Graph) { require.NoError(t, g.SetArgs(0, oneThread, cuda.InOut(x))) }
+	g, err := c.Capture(func() error { return c.Launch(r.touch, oneThread, cuda.InOut(x)) })
+	require.NoError(t, err)
+	set(g)
+	require.NoError(t, g.Launch(c))
+	require.NoError(t, r.faults.Add(fault.Rule{Func: "cuStreamWaitEvent", Result: cudadrv.InvalidValue}))
+	set(g)
+	set(g)
+	assert.Empty(t, cuda.EndedLeases(g))
+	r.faults.Clear()
+	set(g)
+	all := cuda.EndedLeases(g)
+	require.Len(t, all, 3)
+	for i, l := range all {
+		assert.True(t, l.Ended())
+		assert.NotContains(t, all[:i], l)
+	}
+	require.NoError(t, c.Synchronize(t.Context()))
+	set(g)
+	require.NoError(t, c.Synchronize(t.Context()))
+	require.NoError(t, g.Close())
+	require.NoError(t, x.Free())
+}
+
 // So do the arguments of a closed graph, while its pool stays open.
 func TestArgumentsLeaveAPoolWithTheirGraph(t *testing.T) {
 	r, c := newRig(t)
