@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"reflect"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -326,6 +327,8 @@ func TestBoundsOfFields(t *testing.T) {
 			_, e, err := p.Check()
 			if assert.ErrorAs(t, err, &refused, "%s, %d", c.field, i) {
 				assert.Equal(t, c.field, refused.Field, fmt.Sprint(i))
+				value := reflect.ValueOf(p).FieldByName(c.field).Convert(reflect.TypeFor[int64]()).Int()
+				assert.Equal(t, value, refused.Value, "%s, %d", c.field, i)
 				assert.Zero(t, e)
 			}
 		}

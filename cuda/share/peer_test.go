@@ -237,6 +237,22 @@ func TestAGoodbyeIsNotReturned(t *testing.T) {
 	require.ErrorIs(t, err, io.EOF)
 }
 
+// A peer that closes the connection right after its goodbye has closed the memory, and has not died.
+func TestAPeerThatClosesAfterItsGoodbye(t *testing.T) {
+	s := newSide(t, newFake(t).driver())
+	m, peer := rawPeer(t, s)
+	m.use.RLock() // the answer waits until nobody takes it
+	_, err := peer.Write(note{kind: kindGoodbye}.encode())
+	require.NoError(t, err)
+	require.NoError(t, peer.Close())
+	m.use.RUnlock()
+	<-m.link.Load().done
+	err = m.Await(t.Context(), s.c)
+	require.ErrorIs(t, err, ErrPeerClosed)
+	require.NotErrorIs(t, err, ErrPeerDied)
+	require.NoError(t, m.Close())
+}
+
 // An Await that is refused takes no fence: the next one has it.
 func TestARefusedAwaitTakesNoFence(t *testing.T) {
 	a, b := newPair(t)
