@@ -54,15 +54,25 @@ func TestRegister(t *testing.T) {
 // Packages may register and look up names at the same time.
 func TestRegisterFromManyGoroutines(t *testing.T) {
 	var all sync.WaitGroup
-	for range 16 {
-		name := unused("from a goroutine")
+	begin := make(chan struct{})
+	for range 4 {
+		names := make([]string, 40)
+		for i := range names {
+			names[i] = unused("from a goroutine")
+		}
 		all.Go(func() {
-			cudadrv.Register(name, func() cudadrv.Driver { return sim.New(sim.Config{}) })
-			driver, err := cudadrv.Named(name)
-			assert.NoError(t, err)
-			assert.NotNil(t, driver)
-			assert.Contains(t, cudadrv.Names(), name)
+			<-begin
+			for _, name := range names {
+				cudadrv.Register(name, func() cudadrv.Driver { return sim.New(sim.Config{}) })
+			}
+			for _, name := range names[:4] {
+				driver, err := cudadrv.Named(name)
+				assert.NoError(t, err)
+				assert.NotNil(t, driver)
+			}
+			assert.Subset(t, cudadrv.Names(), names)
 		})
 	}
+	close(begin)
 	all.Wait()
 }

@@ -273,7 +273,7 @@ func TestBoundsOfFields(t *testing.T) {
 			"Precision",
 			[]change{
 				func(p *gemm.Problem) { p.Precision = gemm.RoundedF16 + 1 },
-				func(p *gemm.Problem) { p.In, p.Precision = gemm.Float16, gemm.TF32 },
+				func(p *gemm.Problem) { p.In, p.Precision = gemm.BFloat16, gemm.TF32 },
 			},
 			[]change{func(p *gemm.Problem) { p.Precision = gemm.RoundedF16 }},
 		},

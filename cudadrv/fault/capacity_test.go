@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/fault"
+	"github.com/go-vram/vram/cudadrv/sim"
 )
 
 // The views of a device share its capacity, and what one of them frees another one may take.
@@ -67,6 +68,80 @@ func TestManyGoroutinesShareTheCapacity(t *testing.T) {
 	_, err = dev.MemAlloc(granule)
 	require.ErrorIs(t, err, cudadrv.OutOfMemory)
 	require.NoError(t, dev.MemFree(p))
+}
+
+// Views that open, and rules that are added, at the same time are all there: the views of a device are of one account, and each rule
+// fails its call.
+func TestManyGoroutinesOpenViews(t *testing.T) {
+	const goroutines, rounds = 4, 50
+	for range rounds {
+		drv := fault.Wrap(sim.New(sim.Config{}))
+		drv.SetCapacity(goroutines * granule)
+		var views [goroutines]cudadrv.Device
+		var all sync.WaitGroup
+		begin := make(chan struct{})
+		for i := range views {
+			all.Go(func() {
+				<-begin
+				var err error
+				views[i], err = drv.Open(0)
+				assert.NoError(t, err)
+				for range 3 {
+					assert.NoError(t, drv.Add(fault.Rule{Func: "cuMemGetInfo", First: 1, Result: cudadrv.Unknown}))
+				}
+			})
+		}
+		close(begin)
+		all.Wait()
+		for _, dev := range views {
+			_, err := dev.MemAlloc(granule)
+			require.NoError(t, err)
+		}
+		for _, dev := range views {
+			_, err := dev.MemAlloc(granule)
+			require.ErrorIs(t, err, cudadrv.OutOfMemory)
+		}
+		for range 3 * goroutines {
+			_, _, err := views[0].MemGetInfo()
+			require.ErrorIs(t, err, cudadrv.Unknown)
+		}
+		_, _, err := views[0].MemGetInfo()
+		require.NoError(t, err)
+	}
+}
+
+// lasting opens views that may be closed twice.
+type lasting struct{ cudadrv.Driver }
+
+type lastingDevice struct{ cudadrv.Device }
+
+func (l lasting) Open(ordinal int) (cudadrv.Device, error) {
+	dev, err := l.Driver.Open(ordinal)
+	return lastingDevice{dev}, err
+}
+
+func (lastingDevice) Close() error { return nil }
+
+// A view that is closed twice is one: the memory of the others counts.
+func TestAViewThatIsClosedTwice(t *testing.T) {
+	drv := fault.Wrap(lasting{sim.New(sim.Config{})})
+	drv.SetCapacity(granule)
+	first, err := drv.Open(0)
+	require.NoError(t, err)
+	second, err := drv.Open(0)
+	require.NoError(t, err)
+	_, err = first.MemAlloc(granule)
+	require.NoError(t, err)
+	for range 3 {
+		require.NoError(t, first.Close())
+	}
+	third, err := drv.Open(0)
+	require.NoError(t, err)
+	_, err = third.MemAlloc(granule)
+	require.ErrorIs(t, err, cudadrv.OutOfMemory)
+	require.NoError(t, second.Close())
+	require.NoError(t, third.Close())
+	assert.Zero(t, drv.Booked(), "the last view has gone")
 }
 
 // Nothing is kept of memory that was given back.
