@@ -228,6 +228,15 @@ func TestMemoryThatIsNotMapped(t *testing.T) {
 	other.Work(one, "kernel", nil, []core.Access{{Ptr: ^cudadrv.Ptr(0), Bytes: 16}, {Ptr: 1, Bytes: -1}, {Ptr: arena}})
 	_, count := other.Reports()
 	assert.EqualValues(t, 1, count, "what is no range is the driver's to refuse")
+	other.Work(one, "kernel", nil, []core.Access{{Ptr: 1, Bytes: -1}, {Ptr: 0x700, Bytes: 1}})
+	_, count = other.Reports()
+	assert.EqualValues(t, 2, count, "the rest is checked")
+
+	gap := newBench(t)
+	gap.Unmapped(arena, 0x1000, core.Allocator, site.Here(0))
+	gap.Unmapped(arena, 0x10000, core.Allocator, site.Here(0))
+	gap.reads(one, arena+0x2000, 0x1000)
+	gap.found(core.Unmapped)
 }
 
 func TestEarlyUnmap(t *testing.T) {
@@ -260,6 +269,24 @@ func TestEarlyUnmap(t *testing.T) {
 			require.NotNil(t, r.Buffer)
 			assert.NotEmpty(t, r.Before.What+r.Hint)
 		})
+	}
+}
+
+// An unmap that is too early for several buffers is told once, and all of its memory is gone: later work on any part is told.
+func TestAnEarlyUnmapOfSeveralBuffers(t *testing.T) {
+	for part := range cudadrv.Ptr(4) { // the last has no buffer
+		b := newBench(t)
+		for i := range cudadrv.Ptr(3) {
+			b.alloc(arena+i*0x1000, 0x1000, one)
+			b.writes(one, arena+i*0x1000, 0x1000)
+		}
+		b.Unmapped(arena, 0x10000, core.Allocator, site.Here(0))
+		assert.Equal(t, arena, b.found(core.EarlyUnmap).Start)
+		b.reads(one, arena+part*0x1000, 0x100)
+		kept, _ := b.Reports()
+		require.Len(t, kept, 2, "part %d", part)
+		assert.Equal(t, core.Unmapped, kept[1].Kind)
+		assert.Equal(t, arena+part*0x1000, kept[1].Start)
 	}
 }
 
