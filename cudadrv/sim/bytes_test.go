@@ -388,6 +388,8 @@ func TestWithoutBytes(t *testing.T) {
 	require.ErrorIs(t, dev.MemcpyDtoHAsync(make([]byte, 1), 1, 0), cudadrv.NotSupported)
 	p, err := dev.MemAlloc(granule)
 	require.NoError(t, err)
+	require.ErrorIs(t, dev.MemcpyDtoHAsync(make([]byte, 1), p, 0), cudadrv.NotSupported)
+	require.ErrorIs(t, dev.MemcpyHtoDAsync(p, make([]byte, 1), 0), cudadrv.NotSupported)
 	before := holdings(t)
 	assert.Zero(t, testing.AllocsPerRun(100, func() { _ = dev.MemsetD8Async(p, 1, granule, 0) }))
 	assert.Equal(t, before, holdings(t))

@@ -188,6 +188,31 @@ func TestAModuleOfAGraph(t *testing.T) {
 	require.ErrorIs(t, l.GraphLaunch(x, l.stream), cudadrv.InvalidHandle, "its kernels are gone")
 }
 
+// A graph cannot be launched once the module of any of its kernels was unloaded.
+func TestAGraphOfSeveralModules(t *testing.T) {
+	const count = 3
+	for gone := range count {
+		l := load(t, sim.Config{})
+		var modules [count]cudadrv.Module
+		x, g, _ := l.instantiated(func() {
+			for i := range modules {
+				var err error
+				modules[i], err = l.ModuleLoadData([]byte(addText))
+				require.NoError(t, err)
+				empty, err := l.ModuleGetFunction(modules[i], "empty")
+				require.NoError(t, err)
+				l.launches(empty, 1)
+			}
+		})
+		require.NoError(t, l.GraphLaunch(x, l.stream))
+		require.NoError(t, l.StreamSynchronize(l.stream))
+		require.NoError(t, l.ModuleUnload(modules[gone]))
+		require.ErrorIs(t, l.GraphLaunch(x, l.stream), cudadrv.InvalidHandle, "module %d", gone)
+		_, err := l.GraphInstantiate(g)
+		require.ErrorIs(t, err, cudadrv.InvalidHandle, "module %d", gone)
+	}
+}
+
 func TestAnEmptyGraph(t *testing.T) {
 	l := load(t, sim.Config{})
 	x, _, nodes := l.instantiated(func() {})

@@ -1,11 +1,14 @@
 package ptxrun
 
 import (
+	"encoding/binary"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 
 	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/sim"
 )
 
 // Freed buffers are remembered up to a bound, the youngest ones; a live one always is.
@@ -40,4 +43,47 @@ func TestFreedBuffersAreForgotten(t *testing.T) {
 		o.BufferFreed(at(n))
 		assert.LessOrEqual(t, len(o.all), 1+2*keptBuffers)
 	}
+}
+
+// The allocator tells of buffers while the simulated driver, one call at a time, asks for those of its work.
+func TestBuffersAmongGoroutines(t *testing.T) {
+	t.Parallel()
+	o := NewBuffers(false)
+	at := func(n int) cudadrv.BufferEvent {
+		return cudadrv.BufferEvent{Ptr: cudadrv.Ptr(512 * (n + 1)), Bytes: 512} //nolint:gosec // not negative
+	}
+	kept := at(9)
+	o.BufferAllocated(kept)
+	var all sync.WaitGroup
+	begin := make(chan struct{})
+	for n := range 3 {
+		all.Go(func() {
+			<-begin
+			for range 500 {
+				o.BufferAllocated(at(n))
+				o.BufferFreed(at(n))
+			}
+		})
+	}
+	all.Go(func() {
+		<-begin
+		for n := range 500 {
+			r := o.Launched(sim.KernelLaunch{Params: binary.LittleEndian.AppendUint64(nil, uint64(kept.Ptr))})
+			for _, p := range []cudadrv.Ptr{kept.Ptr, at(n % 3).Ptr} { // the other one lives, or does not
+				o.Claimed(p, 64)
+				if performed := o.Queued(sim.Transfer{Dst: p, Src: kept.Ptr, Bytes: 64, Rows: 1}); performed != nil {
+					performed()
+				}
+				_, _ = r.Part(p, kept.Ptr, kept.Bytes)
+				_, _ = r.Buffer(p)
+			}
+			b, ok := r.Buffer(kept.Ptr)
+			assert.True(t, ok)
+			assert.Equal(t, kept.Ptr, b.Ptr)
+		}
+	})
+	close(begin)
+	all.Wait()
+	assert.NotNil(t, o.at(kept.Ptr, o.event))
+	assert.Len(t, o.all, 1+3*500)
 }
