@@ -207,6 +207,18 @@ func TestConfigThatCannotBe(t *testing.T) {
 	assert.Empty(t, (*cpu.Driver)(nil).Faults())
 }
 
+// Each number of a Config is that of its name.
+func TestNumbersOfAConfig(t *testing.T) {
+	d := cpu.New(cpu.Config{Devices: 3, TotalBytes: 64 << 20, MaxInstructions: 1 << 20})
+	count, err := d.DeviceCount()
+	require.NoError(t, err)
+	assert.Equal(t, 3, count)
+	dev, err := d.Open(2)
+	require.NoError(t, err)
+	assert.EqualValues(t, 64<<20, dev.Info().TotalBytes)
+	require.NoError(t, dev.Close())
+}
+
 // The device keeps the rules of every driver.
 func TestConformance(t *testing.T) {
 	drivertest.Run(t, func(t *testing.T) cudadrv.Driver {
