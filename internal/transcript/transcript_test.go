@@ -28,3 +28,15 @@ func TestPlayAnswersBlocksAndKeepsRemarks(t *testing.T) {
 	assert.Equal(t, 2, checks, "one a block")
 	assert.Equal(t, got, join(play(split(got), machine)), "what was written is stable")
 }
+
+// An option may be any word of a command, and its value is all that follows the first sign.
+func TestOptionsMayBeAnyWord(t *testing.T) {
+	words := []string{"a=1", "b=2=3", "c="}
+	for name, want := range map[string]string{"a": "1", "b": "2=3", "c": ""} {
+		value, found := Option(words, name)
+		assert.True(t, found, name)
+		assert.Equal(t, want, value, name)
+	}
+	_, found := Option(words, "d")
+	assert.False(t, found)
+}
