@@ -414,6 +414,29 @@ func TestProcesses(t *testing.T) {
 	require.ErrorContains(t, err, "nvmlDeviceGetComputeRunningProcesses_v3: error 4: Insufficient Permissions")
 }
 
+// Processes of the instances that this process uses are listed, also where its own are the first, between others, or the last.
+func TestProcessesOfTheOwnInstance(t *testing.T) {
+	for own := range uint32(3) { // the instance
+		f := newFake(t)
+		want := []int{os.Getpid()}
+		for instance := range uint32(3) {
+			pid := 100 * (instance + 1)
+			f.AddProcess(0, fakenvml.Compute, pid, 1<<30, instance)
+			if instance == own {
+				f.AddProcess(0, fakenvml.Compute, uint32(os.Getpid()), uint64(3-own)<<29, instance)
+				want = append(want, int(pid))
+			}
+		}
+		all, err := open(t, f).Processes(t.Context(), cudadrv.Info{PCI: "0000:3b:00.0"})
+		require.NoError(t, err)
+		var got []int
+		for _, p := range all {
+			got = append(got, p.PID)
+		}
+		assert.ElementsMatch(t, want, got, "instance %d", own)
+	}
+}
+
 // A caller whose context ends stops waiting while NVML does not answer; the reading serves the next one.
 func TestDevicesEndsWithItsContext(t *testing.T) {
 	f := newFake(t)

@@ -193,6 +193,52 @@ func TestRequestsDuringAReadShareIt(t *testing.T) {
 	})
 }
 
+// Requests for the newest sample and for the history at the same time: each sample is in the history, once, in order.
+func TestManyGoroutinesAskForSamples(t *testing.T) {
+	const pairs, each = 2, 100
+	s, reads := counted(pairs * each)
+	s.interval = 0
+	var all sync.WaitGroup
+	begin := make(chan struct{})
+	for range pairs {
+		all.Go(func() {
+			<-begin
+			for range each {
+				_, err := s.newest(t.Context())
+				assert.NoError(t, err)
+			}
+		})
+		all.Go(func() {
+			<-begin
+			for range each {
+				h, err := s.history(t.Context())
+				assert.NoError(t, err)
+				for i := range h.Points {
+					assert.EqualValues(t, i+1, h.Points[i].Devices[0].LiveBytes)
+				}
+			}
+		})
+	}
+	close(begin)
+	all.Wait()
+	assert.EqualValues(t, pairs*each, reads.Load())
+	h, err := s.history(t.Context())
+	require.NoError(t, err)
+	assert.Len(t, h.Points, pairs*each)
+}
+
+// A request whose figures do not come has its answer when the limit is over, and not before.
+func TestARequestWaitsForItsLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := counted(1)
+		s.reading <- struct{}{} // a read that does not end
+		begin, w := time.Now(), httptest.NewRecorder()
+		(&Page{sampler: s}).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/stats.json", nil))
+		assert.GreaterOrEqual(t, w.Code, http.StatusInternalServerError)
+		assert.Equal(t, readLimit, time.Since(begin))
+	})
+}
+
 // Close ends viewers and the goroutine; later ones get an error.
 func TestCloseEndsViewers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
