@@ -5,6 +5,7 @@ package cublaslt_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"unsafe"
 
@@ -112,6 +113,38 @@ func TestPlansAreKept(t *testing.T) {
 	require.NoError(t, first.Launch(r.c, o, e, cuda.Whole(w)))
 	assert.InDelta(t, 4, r.first(o), 1e-6)
 	assert.Equal(t, 1+4*cublaslt.MaxPlans, r.live())
+	require.NoError(t, h.Close())
+}
+
+// Plans that are asked for at the same time are one a problem, for which the library is asked once.
+func TestManyGoroutinesPlan(t *testing.T) {
+	r := newRig(t)
+	h, err := cublaslt.Open(r.c)
+	require.NoError(t, err)
+	const goroutines, shapes = 4, cublaslt.MaxPlans / 4
+	var plans [goroutines][shapes]*cublaslt.Plan
+	var all sync.WaitGroup
+	begin := make(chan struct{})
+	for number := range plans {
+		all.Go(func() {
+			<-begin
+			for i := range plans[number] {
+				var err error
+				n := int64((i+number*shapes/goroutines)%shapes) + 5
+				plans[number][n-5], err = h.Plan(gemm.Problem{M: 1, N: n, K: 1}.Filled(), cublaslt.Alignment{A: 16, B: 16, C: 16}, false)
+				assert.NoError(t, err)
+			}
+		})
+	}
+	close(begin)
+	all.Wait()
+	for _, own := range plans[1:] {
+		for i := range own {
+			assert.Same(t, plans[0][i], own[i])
+		}
+	}
+	assert.Equal(t, shapes, h.Plans())
+	assert.Equal(t, shapes, r.calls("cublasLtMatmulAlgoGetHeuristic"))
 	require.NoError(t, h.Close())
 }
 
