@@ -179,7 +179,7 @@ func TestThePageIsSafe(t *testing.T) {
 	assert.Equal(t, http.StatusMethodNotAllowed, posted.StatusCode)
 }
 
-// sent returns the header as it was when the answer began: what is set later reaches nobody.
+// sent returns the header as it was when the answer began: later changes reach nobody.
 func sent(w *httptest.ResponseRecorder) http.Header {
 	answer := w.Result()
 	_ = answer.Body.Close()
