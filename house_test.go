@@ -112,6 +112,29 @@ func TestAFormerRegistryStaysAsItWas(t *testing.T) {
 	require.NoError(t, d.Close())
 }
 
+// A measurement that ends as a stream leaves the device has the peak of that stream.
+func TestAMeasurementMeetsAStreamThatLeaves(t *testing.T) {
+	d, err := Open(Config{Driver: sim.New(sim.Config{})})
+	require.NoError(t, err)
+	for range 100 {
+		measured := d.beginScope()
+		s, err := d.NewStream()
+		require.NoError(t, err)
+		control := d.streams.Load().open[0]
+		b, err := s.Alloc(1 << 20)
+		require.NoError(t, err)
+		require.NoError(t, errors.Join(b.Free(), s.Close()))
+		var left sync.WaitGroup
+		left.Go(func() { d.forget(control) }) // as a tick does
+		for len(d.streams.Load().open) > 0 {
+			runtime.Gosched()
+		}
+		require.EqualValues(t, 1<<20, measured.end().PeakLiveBytes)
+		left.Wait()
+	}
+	require.NoError(t, d.Close())
+}
+
 // A call that waits for a failing first use finds the device closed if Close was called during the use,
 // and does not open it again.
 func TestAFirstUseThatFailsDuringClose(t *testing.T) {

@@ -247,3 +247,30 @@ func TestAFreeOfTheSourceThatFails(t *testing.T) {
 	free(t, b)
 	r.end(tracked)
 }
+
+// A request that looks for queued memory of its size holds the queue for a moment: the goroutine that releases it may find it empty then, and end.
+// So the request starts it again for the rest.
+func TestARequestStartsTheReleaseOfOthers(t *testing.T) {
+	r := newRig(t)
+	p := r.cache(1 << 20)
+	require.NoError(t, p.Free(alloc(t, p, 4096, 0)))
+	leave := make(chan struct{})
+	p.roundEnds = func() { <-leave }
+	var queued *pooled
+	for sh := range p.shelves {
+		if s := sh.take(&sh.free); s != nil {
+			p.bound.clear(sh)
+			queued = s
+		}
+	}
+	require.NotNil(t, queued)
+	p.releasingBlocks.Add(1)
+	p.releasingBytes.Add(queued.shelf.bytes)
+	p.queue.push(queued) // and nobody releases it
+	assert.Nil(t, p.unqueue(&class{}))
+	assert.NotNil(t, p.round.Load())
+	close(leave)
+	require.NoError(t, p.awaitReleases(t.Context()))
+	assert.Zero(t, p.Stats().ReleasingBytes)
+	r.end(p)
+}

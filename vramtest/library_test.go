@@ -220,6 +220,10 @@ func TestFaultsOfLibraries(t *testing.T) {
 			assert.Zero(t, vramtest.Scalar[float64](c, 2))
 			return nil
 		},
+		"argument 2 has 4 bytes, and the number has 2": func(c *vramtest.LibraryCall) error {
+			assert.Zero(t, vramtest.Scalar[uint16](c, 2))
+			return nil
+		},
 		"argument 1 has 62 bytes, and elements have 4": func(c *vramtest.LibraryCall) error {
 			assert.Nil(t, vramtest.Slice[float32](c, 1))
 			return nil
