@@ -63,3 +63,22 @@ AFTER:
 		})
 	}
 }
+
+// A plain load after an atomic access of its thread does not race with an ordered load that nothing orders: neither writes.
+func TestAnAtomicAccessMakesNoLoadAStore(t *testing.T) {
+	for name, p := range map[string]string{"the loading warp is the first": "%p1", "the loading warp is the last": "!%p1"} {
+		f := runFault(t, 1, 64, `mov.u32 %r3, tile; setp.eq.u32 %p2, %r1, 0; and.b32 %r5, %r1, 31; setp.lt.u32 %p1, %r1, 32; mov.u32 %r6, 0;
+			@%p2 st.shared.u32 [%r3], 7;
+			bar.sync 0;
+			setp.ne.u32 %p3, %r5, 0;
+			@%p3 ret;
+			@`+p+` bra LOAD;
+			again: add.u32 %r6, %r6, 1; setp.lt.u32 %p3, %r6, 20000; @%p3 bra again;
+			atom.shared.add.u32 %r4, [%r3], 1;
+			ld.shared.u32 %r4, [%r3];
+			ret;
+			LOAD: ld.relaxed.cta.shared.u32 %r4, [%r3];
+			ret;`)
+		require.Nil(t, f, name)
+	}
+}

@@ -143,24 +143,26 @@ func TestRowsAreAsRightAsTheirThreads(t *testing.T) {
 	}
 }
 
-// A row has a fault where one of its bytes was not written, and only there, and a stored row is written.
+// A row has a fault where one or some of its bytes were not written, and only there, and a stored row is written.
 func TestRowsOfUnwrittenBytes(t *testing.T) {
 	t.Parallel()
 	const start, size = 0x10000, 1024
 	load, store := rows(t, false), rows(t, true)
 	for first := 256; first < 256+72; first += 8 {
 		for hole := first - 9; hole < first+128+9; hole++ {
-			written := make([]uint64, size/64)
-			for n := range written {
-				written[n] = ^uint64(0)
-			}
-			written[hole/64] &^= 1 << (hole % 64)
-			region := interp.Region{Start: start, Bytes: make([]byte, size), Initialised: written}
-			err := load.Run(launch(1, 32, owned{region}, uint64(start), uint64(0), uint64(first), uint32(4))) //nolint:gosec // not negative
-			if hole < first || hole >= first+128 {
-				require.NoError(t, err, "row at %d, byte %d", first, hole)
-			} else {
-				require.ErrorIs(t, err, interp.Uninitialised, "row at %d, byte %d", first, hole)
+			for _, end := range []int{hole + 1, (hole/64 + 1) * 64} { // one byte, and the rest of a word of bits
+				written := make([]uint64, size/64)
+				for n := range written {
+					written[n] = ^uint64(0)
+				}
+				written[hole/64] &^= ^uint64(0) >> (64 - (end - hole)) << (hole % 64)
+				region := interp.Region{Start: start, Bytes: make([]byte, size), Initialised: written}
+				err := load.Run(launch(1, 32, owned{region}, uint64(start), uint64(0), uint64(first), uint32(4))) //nolint:gosec // not negative
+				if end <= first || hole >= first+128 {
+					require.NoError(t, err, "row at %d, bytes %d to %d", first, hole, end)
+				} else {
+					require.ErrorIs(t, err, interp.Uninitialised, "row at %d, bytes %d to %d", first, hole, end)
+				}
 			}
 		}
 		written, want := make([]uint64, size/64), make([]uint64, size/64)

@@ -203,6 +203,49 @@ func TestVolatileAccesses(t *testing.T) {
 	assert.Equal(t, f.Thread.X^1, f.Other.Thread.X)
 }
 
+// Threads of a warp that meet in pairs are ordered along the chain of pairs, and those that no chain joins are not.
+func TestChainsOfThreadsThatMeet(t *testing.T) {
+	t.Parallel()
+	meet := func(masks ...int) (text string) {
+		for _, m := range masks {
+			text += fmt.Sprintf("shr.u32 %%r4, %d, %%r1; and.b32 %%r4, %%r4, 1; setp.eq.u32 %%p1, %%r4, 1; @%%p1 bar.warp.sync %d;\n", m, m)
+		}
+		return text
+	}
+	for name, c := range map[string]struct {
+		masks   []int
+		ordered bool
+	}{
+		"one pair": {[]int{0b1001}, true}, "a chain": {[]int{0b0011, 0b0110, 0b1100}, true}, "down and up": {[]int{0b10001, 0b10010, 0b1010}, true},
+		"through a group": {[]int{0b0011, 0b1110}, true}, "a pair too late": {[]int{0b0011, 0b1100, 0b0110}, false}, "a gap": {[]int{0b0011, 0b1100}, false}, "none": {nil, false},
+	} {
+		f := runFault(t, 1, 32, "mov.u32 %r3, tile; setp.eq.u32 %p2, %r1, 0; setp.eq.u32 %p3, %r1, 3;\n@%p2 st.shared.u32 [%r3], 7;\n"+meet(c.masks...)+"@%p3 ld.shared.u32 %r5, [%r3];\nret;")
+		if c.ordered {
+			require.Nil(t, f, name)
+			continue
+		}
+		require.NotNil(t, f, name)
+		assert.Equal(t, interp.SharedRace.String(), f.Kind.String(), name)
+	}
+}
+
+// A volatile access of a warp without lockstep races with each earlier one of another thread that conflicts: with the last store, with the last
+// load, and with a load before it.
+func TestVolatileAccessesRaceWithEachEarlierOne(t *testing.T) {
+	t.Parallel()
+	const load, store = "ld.volatile.shared.u32 %r4, [%r3];\n", "st.volatile.shared.u32 [%r3], %r1;\n"
+	for name, body := range map[string]string{
+		"a store": "@%p1 " + store + "@%p2 " + load, "a load": "@%p1 " + load + "@%p2 " + store, "a load before its own": "@%p1 " + load + "@%p2 " + load + "@%p2 " + store,
+		"another store": "@%p1 " + store + "@%p2 " + store,
+	} {
+		f := runFault(t, 1, 32, "mov.u32 %r3, tile; setp.eq.u32 %p1, %r1, 4; setp.eq.u32 %p2, %r1, 5; setp.eq.u32 %p3, %r1, 0;\n@%p3 st.shared.u32 [%r3], 99; bar.sync 0;\n"+body+"ret;")
+		require.NotNil(t, f, name)
+		assert.Equal(t, interp.WarpRace.String(), f.Kind.String(), name)
+		require.NotNil(t, f.Other, name)
+		assert.Equal(t, []uint32{5, 4}, []uint32{f.Thread.X, f.Other.Thread.X}, name)
+	}
+}
+
 // A non-coherent load of memory that the launch stores is found, whichever comes first and whichever block stores.
 func TestNonCoherentLoads(t *testing.T) {
 	t.Parallel()

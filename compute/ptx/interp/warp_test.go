@@ -26,17 +26,38 @@ again: bar.sync 0;
 	assert.Equal(t, interp.InstructionLimit.String(), f.Kind.String())
 }
 
-// Single precision rounded from double precision is not always right: here double precision rounds to a tie.
+// Single precision rounded from double precision is not always right: here double precision rounds to a tie, whichever of the product and
+// the addend is larger, and whatever their signs are.
 func TestFmaIsRoundedOnce(t *testing.T) {
 	t.Parallel()
 	k := compile(t, header+`.visible .entry k(.param .u64 x, .param .f32 a, .param .f32 b, .param .f32 c) {
 	.reg .f32 %f<4>; .reg .b64 %d;
 	ld.param.f32 %f1, [a]; ld.param.f32 %f2, [b]; ld.param.f32 %f3, [c]; ld.param.u64 %d, [x];
 	fma.rn.f32 %f1, %f1, %f2, %f3; st.global.f32 [%d], %f1; ret; }`)
-	out := make([]byte, 4)
-	a, b, c := float32(1+0x1p-12), float32(1+0x1p-12), float32(0x1p-60) // 1 + 2^-11 + 2^-24 is a tie; the rest is above it
-	require.NoError(t, k.Run(launch(1, 1, interp.Bytes{4096: out}, uint64(4096), a, b, c)))
-	assert.Equal(t, math.Float32bits(1+0x1p-11+0x1p-23), math.Float32bits(floatAt(out, 0)))
+	for name, c := range map[string]struct{ a, b, c, want float32 }{
+		"a larger product": {1 + 0x1p-12, 1 + 0x1p-12, 0x1p-60, 1 + 0x1p-11 + 0x1p-23},          // 1 + 2^-11 + 2^-24 is a tie; the rest is above it
+		"a larger addend":  {0x1p-12 + 0x1p-35, 0x1p-12 - 0x1p-35, 1 + 0x1p-23, 1 + 0x1p-23},    // 1 + 2^-23 + 2^-24 is a tie; the rest is below it
+		"another sign":     {-(0x1p-12 + 0x1p-35), 0x1p-12 - 0x1p-35, 1 + 0x1p-22, 1 + 0x1p-22}, // and above it
+		"both negative":    {0x1p-12 + 0x1p-35, -(0x1p-12 - 0x1p-35), -(1 + 0x1p-23), -(1 + 0x1p-23)},
+	} {
+		out := make([]byte, 4)
+		require.NoError(t, k.Run(launch(1, 1, interp.Bytes{4096: out}, uint64(4096), c.a, c.b, c.c)))
+		assert.Equal(t, math.Float32bits(c.want), math.Float32bits(floatAt(out, 0)), name)
+	}
+}
+
+// A vote of threads that arrive one after the other has the predicate of each, negated where the text says so.
+func TestVotesOfPredicatesAndTheirNegations(t *testing.T) {
+	t.Parallel()
+	for predicate, want := range map[string]uint32{"%p1": 0x0000_0fff, "!%p1": 0xffff_f000} {
+		words := runWarp(t, `setp.lt.u32 %p1, %r1, 12; setp.lt.u32 %p2, %r1, 7;
+			@%p2 bra MEET;
+			add.u32 %r4, %r1, 1;
+			MEET: vote.sync.ballot.b32 %r4, `+predicate+`, 0xffffffff; st.global.u32 [%d2], %r4; ret;`)
+		for n := range 32 {
+			assert.Equal(t, want, words[n], predicate)
+		}
+	}
 }
 
 // Shuffles in segments of eight threads: the table follows the pseudocode in the PTX manual.

@@ -1,6 +1,7 @@
 package interp_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -136,6 +137,33 @@ func TestFaultsOfWarpgroups(t *testing.T) {
 	require.NotNil(t, f)
 	assert.Equal(t, interp.DivergentWarp, f.Kind)
 	assert.Contains(t, f.Detail, "a warpgroup")
+}
+
+// Whichever warp of a warpgroup never executes its product, the first one that does is told which.
+func TestEachWarpThatTakesNoPart(t *testing.T) {
+	t.Parallel()
+	for missing := range 4 {
+		f := runWarpgroup(t, 128, stored+fenced+fmt.Sprintf("shr.u32 %%r3, %%r1, 5; setp.ne.u32 %%p1, %%r3, %d;\n@%%p1 ", missing)+multiply)
+		require.NotNil(t, f)
+		assert.Equal(t, interp.BarrierDeadlock.String(), f.Kind.String())
+		assert.Contains(t, f.Detail, fmt.Sprintf("warp %d of the block never", missing))
+		assert.NotEqual(t, uint32(missing), f.Thread.X/32) //nolint:gosec // small
+	}
+}
+
+// A product reads each element of its matrices until the wait: a store of another warp to any of them, without a barrier after that wait, races.
+func TestAStoreToEachElementOfAMatrix(t *testing.T) {
+	t.Parallel()
+	for element := range 8 { // of a chunk
+		f := runWarpgroup(t, 128, begun+commit+barrier+wait0+fmt.Sprintf(`mov.b16 %%h1, 1; setp.lt.u32 %%p1, %%r1, 32; mov.u32 %%r3, 0;
+			again: add.u32 %%r3, %%r3, 1; setp.lt.and.u32 %%p2, %%r3, 20000, %%p1; @%%p2 bra again; // the others have waited
+			setp.eq.u32 %%p1, %%r1, %d;
+			@%%p1 st.shared.u16 [%%s2+4096], %%h1;
+			`, element))
+		require.NotNil(t, f, element)
+		assert.Equal(t, interp.SharedRace.String(), f.Kind.String(), element)
+		assert.Equal(t, "nothing orders the two accesses", f.Detail)
+	}
 }
 
 // Kernels of warpgroups that look like mistakes and have none.

@@ -159,3 +159,16 @@ func checkWMMA(t *testing.T, rnd *rand.Rand, c wmmaCase, pad int) {
 		}
 	}
 }
+
+// A fragment of shared memory that was not written is refused in either layout, and one that a fragment was stored to is not.
+func TestFragmentsOfMemoryThatWasNotWritten(t *testing.T) {
+	t.Parallel()
+	for _, layout := range []string{"row", "col"} {
+		load := "wmma.load.c.sync.aligned." + layout + ".m16n16k16.shared.f32 {%f0, %f1, %f2, %f3, %f4, %f5, %f6, %f7}, [%r3], 16;\n"
+		store := "wmma.store.d.sync.aligned." + layout + ".m16n16k16.shared.f32 [%r3], {%f0, %f0, %f0, %f0, %f0, %f0, %f0, %f0}, 16;\n"
+		f := runFault(t, 1, 32, "mov.u32 %r3, tile;\n"+load+"ret;")
+		require.NotNil(t, f, layout)
+		assert.Equal(t, interp.Uninitialised.String(), f.Kind.String(), layout)
+		require.Nil(t, runFault(t, 1, 32, "mov.u32 %r3, tile; mov.f32 %f0, 0f00000000;\n"+store+load+"ret;"), layout)
+	}
+}

@@ -126,7 +126,8 @@ func TestAnOldArchitecture(t *testing.T) {
 	assert.Equal(t, []byte{5, 0, 0, 0}, one(t, "sm_52", "mov.u32 %r1, 5; st.global.u32 [%rd2], %r1;", nil, 4, 1))
 }
 
-// A kernel has memory for the shared variables that it names, and not for variables of other kernels of its module.
+// A kernel has memory for the shared variables that it names, also in its first instruction alone, and not for variables of other kernels of its
+// module.
 func TestSharedMemoryOfOtherKernels(t *testing.T) {
 	k := compile(t, `.version 7.8
 .target sm_80
@@ -136,9 +137,10 @@ func TestSharedMemoryOfOtherKernels(t *testing.T) {
 .visible .entry k(.param .u64 out)
 {
 	.reg .b32 %r<3>; .reg .b64 %rd<3>;
+	mov.u32 %r2, own;
 	ld.param.u64 %rd1, [out];
-	st.shared.u32 [own], 7;
-	ld.shared.u32 %r1, [own];
+	st.shared.u32 [%r2], 7;
+	ld.shared.u32 %r1, [%r2];
 	st.global.u32 [%rd1], %r1;
 	ret;
 }`)
