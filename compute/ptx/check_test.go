@@ -2,6 +2,7 @@ package ptx_test
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -56,6 +57,32 @@ func findings(t *testing.T, text string) (messages []string) {
 		messages = append(messages, finding.Message)
 	}
 	return messages
+}
+
+// Memory that is too much is reported once, whichever of several variables exceeds it, and one kind does not count for the other.
+func TestTooMuchMemory(t *testing.T) {
+	three := func(space string, bytes int) string {
+		return fmt.Sprintf(".%s .b8 %[1]s0[%[2]d]; .%[1]s .b8 %[1]s1[%[2]d]; .%[1]s .b8 %[1]s2[%[2]d];\n", space, bytes)
+	}
+	for name, c := range map[string]struct {
+		shared, local int // bytes of each of three variables
+		want          []string
+	}{
+		"little":                     {1000, 1000, nil},
+		"all three are too much":     {1000, 200_000, []string{"local"}},
+		"two are too much":           {1000, 300_000, []string{"local"}},
+		"each is too much":           {1000, 600_000, []string{"local"}},
+		"three of shared memory":     {100_000, 1000, []string{"shared"}},
+		"each of shared memory":      {600_000, 1000, []string{"shared"}},
+		"too much of both":           {600_000, 600_000, []string{"shared", "local"}},
+		"local memory fills a block": {1000, 170_000, nil},
+	} {
+		all := findings(t, body(three("shared", c.shared)+three("local", c.local)+"ret;"))
+		require.Len(t, all, len(c.want), "%s: %v", name, all)
+		for n, kind := range c.want {
+			assert.Contains(t, all[n], "the "+kind+" memory has more than the ", name)
+		}
+	}
 }
 
 // A program may write any number into an instruction.

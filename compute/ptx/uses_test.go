@@ -87,7 +87,8 @@ func TestUses(t *testing.T) {
 		"cvt.u32.u64 %r2, %a; setp.eq.u32 %p1, %r2, 0; @%p1 st.u32 [%a], 1;":                                                                              "a:w",
 		"set.eq.u32.u64 %r2, %a, 0; st.u32 [%a], %r2;":                                                                                                    "a:w0",
 		"{ .param .b64 z; .param .b64 r; st.param.b64 [z], %a; call (r), same, (z); ld.param.b64 %rd1, [r]; }\nsetp.eq.s64 %p1, %rd1, 0; st.u32 [%a], 1;": "a:w0",
-		"prefetch.global.L2 [%a];":                                                                                                                            "",
+		"prefetch.global.L2 [%a];": "",
+		"mov.u64 %rd1, tile; cvta.shared.u64 %rd1, %rd1; add.s64 %rd1, %rd1, %n; ldmatrix.sync.aligned.m8n8.x1.b16 {%r2}, [%rd1]; st.u32 [%n], 1;": "n:w",
 		"cp.async.cg.shared.global [tile], [%a], 16;":                                                                                                         "a:r",
 		"mul.wide.u32 %rd1, %r1, 4; add.s64 %rd2, %a, %rd1; st.global.u32 [%rd2], 1;":                                                                         "a:w",
 		"shl.b64 %rd1, %n, 2; add.s64 %rd2, %rd1, %a; st.global.u32 [%rd2], 1;":                                                                               "a:w",
@@ -130,6 +131,18 @@ func TestUses(t *testing.T) {
 		"{ .param .b64 x; .param .b64 y; st.param.b64 [x], 64; call (y), malloc, (x); ld.param.b64 %rd1, [y]; } st.u32 [%rd1], 1; ld.u32 %r2, [%a];":                                                          "a:r",
 	} {
 		assert.Equal(t, want, usesOf(t, statements), statements)
+	}
+}
+
+// An instruction without a result leaves the halves of a pointer in the registers that it reads.
+func TestUsesOfRegistersThatAreOnlyRead(t *testing.T) {
+	for _, reads := range []string{
+		"bar.sync %s, 64;", "bar.sync 0, %s;", "bar.arrive %s, 64;", "barrier.sync %s, 64;", "barrier.arrive %s, 64;", "barrier.arrive 0, %s;",
+		"bar.warp.sync %s;", "nanosleep.u32 %s;", "bar.red.popc.u32 %%r4, 0, %s, %%p1;", "barrier.red.popc.u32 %%r4, 0, %s, %%p1;", "st.shared.u32 [tile], %s;",
+		"red.shared.add.u32 [tile], %s;", "prefetchu.L1 [%s];", "shfl.sync.idx.b32 %%r4, %s, 0, 31, -1;",
+	} {
+		text := "mov.b64 {%r2, %r3}, %a; " + fmt.Sprintf(reads+" "+reads, "%r2", "%r3") + " mov.b64 %rd1, {%r2, %r3}; st.u32 [%rd1], 1;"
+		assert.Equal(t, "a:w", usesOf(t, text), text)
 	}
 }
 
