@@ -171,6 +171,31 @@ func TestRowsThatLieFarApart(t *testing.T) {
 	}
 }
 
+// Copies within a storage take a stage, and thus a copy more, where the two views share elements, and only there.
+func TestCopiesWithinAStorageThatTakeAStage(t *testing.T) {
+	var faults *fault.Driver
+	r, c := newRig(t, vramtest.Wrap(func(inner cudadrv.Driver) cudadrv.Driver {
+		faults = fault.Wrap(inner)
+		return faults
+	}))
+	x := must(tensor.From(c, count[int32](8)))(t)
+	part := func(first, length int) *tensor.Tensor { return must(x.Narrow(0, first, length))(t) }
+	for name, v := range map[string]struct {
+		dst, src *tensor.Tensor
+		copies   int
+		stages   uint64
+	}{
+		"apart": {part(0, 4), part(4, 4), 1, 0}, "the other way": {part(4, 4), part(0, 4), 1, 0}, "the same": {part(2, 4), part(2, 4), 0, 0},
+		"shared": {part(0, 5), part(3, 5), 2, 1}, "a broadcast": {part(0, 4), part(5, 1), 3, 0},
+	} {
+		before := r.dev.Stats().AllocCount
+		calls := counted(t, faults, func() error { return tensor.Copy(c, v.dst, v.src) })
+		assert.Equal(t, v.copies, calls["cuMemcpyDtoDAsync"], "%s: %v", name, calls)
+		assert.Equal(t, v.stages, r.dev.Stats().AllocCount-before, name)
+	}
+	require.NoError(t, x.Free())
+}
+
 func TestTensorsMoveBetweenDevices(t *testing.T) {
 	set, err := vram.OpenAll(vram.Config{Driver: sim.New(sim.Config{Bytes: true, Devices: 2})})
 	require.NoError(t, err)

@@ -30,6 +30,8 @@ func TestValuesArePrinted(t *testing.T) {
 	prints(t, x, err, "[ 1.000  2.500 -3.000  0.125]\nfloat32[4] on GPU 0\n")
 	x, err = tensor.From(c, []float64{1, 20, float64(math.NaN()), math.Inf(-1), math.Inf(1)})
 	prints(t, x, err, "[  1.  20.  NaN -Inf  Inf]\nfloat64[5] on GPU 0\n")
+	x, err = tensor.From(c, []float64{0, 0.5, math.NaN(), 0.125, math.Inf(1), 2})
+	prints(t, x, err, "[0.000 0.500   NaN 0.125   Inf 2.000]\nfloat64[6] on GPU 0\n")
 	x, err = tensor.From(c, []float64{1e-9, 0, 2})
 	prints(t, x, err, "[1.0000e-09 0.0000e+00 2.0000e+00]\nfloat64[3] on GPU 0\n")
 	x, err = tensor.Scalar(c, float32(math.Pi))
