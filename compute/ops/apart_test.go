@@ -5,6 +5,7 @@ package ops_test
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -233,8 +234,8 @@ func (r *rig) over(a, b sized) (x, y *tensor.Tensor, free func() error) {
 	return x, y, buffer.Free
 }
 
-// An output that shares one element with an operand, or with another output, is refused before anything is submitted; so is one
-// that repeats elements. Where an operation orders its launches, it may have the result of other memory.
+// An output that shares one element with an operand, or with another output, is refused before anything is submitted, also one that is itself
+// another operand; so is one that repeats elements. Where an operation orders its launches, it may have the result of other memory.
 func TestEveryOutputIsApart(t *testing.T) {
 	var faults *fault.Driver
 	dev := vramtest.Open(t, vramtest.Kernels(), vramtest.Wrap(func(inner cudadrv.Driver) cudadrv.Driver {
@@ -259,11 +260,16 @@ func TestEveryOutputIsApart(t *testing.T) {
 				if i == j || j < o.written && j < i {
 					continue
 				}
-				call := slices.Clone(right)
-				x, y, free := r.over(o.all[i], o.all[j])
-				call[i], call[j] = x, y
-				r.apart(o, call, submits, fmt.Sprintf("%s: output %d and tensor %d", name, i, j))
-				require.NoError(t, free())
+				for k := range o.all {
+					if k != i && (!o.ordered || k < o.written || k == j || !reflect.DeepEqual(o.all[i], o.all[k])) {
+						continue
+					}
+					call := slices.Clone(right)
+					x, y, free := r.over(o.all[i], o.all[j])
+					call[i], call[j], call[k] = x, y, x // where k is an operand, the output is that operand, too
+					r.apart(o, call, submits, fmt.Sprintf("%s: output %d, as tensor %d, and tensor %d", name, i, k, j))
+					require.NoError(t, free())
+				}
 			}
 			if s := o.all[i]; count(s.shape) > 1 {
 				one, err := tensor.Zeros(r.s, s.of, slices.Repeat([]int{1}, len(s.shape))...)

@@ -244,6 +244,25 @@ func TestEpiloguesOfProducts(t *testing.T) {
 		r.near(mapped(sums, geluTanh), got, bound, 1, "GELU", shape)
 		r.near(sums, how.Aux, bound, 1, "its operand", shape)
 
+		for name, part := range map[string]struct {
+			bias     bool
+			epilogue gemm.Epilogue
+		}{"a bias alone": {true, gemm.None}, "GELU alone": {false, gemm.GELU}, "GELU and its operand alone": {false, gemm.GELUAux}} {
+			want, how := product(a, b, shape), own
+			if how.Epilogue = part.epilogue; part.bias {
+				want, how.Bias = sums, full
+			}
+			if how.Epilogue == gemm.GELUAux {
+				how.Aux = r.made(of, shape...)
+			}
+			if how.Epilogue != gemm.None {
+				want = mapped(want, geluTanh)
+			}
+			got, _, err := r.o.Matmul(r.s, x, y, how)
+			require.NoError(t, err)
+			r.near(want, got, bound, 1, name, shape)
+		}
+
 		into := own
 		into.Add, into.Bias, into.Epilogue, into.Aux = true, full, gemm.GELUGradient, r.contiguousOf(of, before)
 		out := r.of(of, start)

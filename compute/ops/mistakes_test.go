@@ -1,13 +1,17 @@
 package ops_test
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
+	"github.com/go-vram/vram/compute/kernel"
 	"github.com/go-vram/vram/compute/ops"
 	"github.com/go-vram/vram/compute/tensor"
 )
@@ -90,4 +94,78 @@ func TestNothingIsNoOperand(t *testing.T) {
 		"AddBackwardInto 2", "AddBackwardInto 3", "DivBackwardInto 2", "DivBackwardInto 3", "MulBackwardInto 2", "MulBackwardInto 3",
 		"SubBackwardInto 2", "SubBackwardInto 3", "WhereBackwardInto 2", "WhereBackwardInto 3",
 	}, optional, "with the other tensors alike")
+}
+
+// An error of an operation names it, as that of its form with or without Into does, and each output and operand that Into was given.
+func TestErrorsNameTheOperationAndItsTensors(t *testing.T) {
+	r := newRigOn(t, launching(t))
+	memory := r.zeros(2, 40)
+	names := map[string]string{}
+	for m := range reflect.TypeFor[ops.Ops]().Methods() {
+		if m.Type.NumIn() < 2 || m.Type.In(1) != reflect.TypeFor[tensor.Context]() {
+			continue
+		}
+		args := zeroArguments(m, reflect.ValueOf(r.o), reflect.ValueOf(&r.s).Elem())
+		var given []*tensor.Tensor
+		for i := 2; i < len(args); i++ {
+			if m.Type.In(i) == reflect.TypeFor[*tensor.Tensor]() {
+				x, err := memory.Narrow(1, 0, 3+len(given))
+				require.NoError(t, err)
+				given = append(given, x)
+				args[i] = reflect.ValueOf(x)
+			}
+		}
+		e, refused := errors.AsType[*ops.Error](callOf(m, args))
+		if len(given) < 2 || !assert.True(t, refused, m.Name) {
+			continue
+		}
+		name, into := strings.CutSuffix(m.Name, "Into")
+		if before, known := names[name]; known {
+			assert.Equal(t, before, e.Op, m.Name)
+		}
+		names[name] = e.Op
+		for _, x := range given {
+			if into {
+				assert.Equal(t, 1, strings.Count(e.Error(), x.String()), "%s %v: %v", m.Name, x, e)
+			}
+		}
+	}
+	assert.Greater(t, len(names), 50)
+}
+
+// A step of AdamW that is refused, whatever for, names all tensors that it was given.
+func TestErrorsOfAdamWNameItsTensors(t *testing.T) {
+	r := newRig(t)
+	made := func() ops.AdamWState {
+		return ops.AdamWState{Param: r.zeros(2), Grad: r.zeros(2), First: r.zeros(2), Second: r.zeros(2)}
+	}
+	repeated, err := r.zeros(1).Broadcast(2)
+	require.NoError(t, err)
+	for name, c := range map[string]struct {
+		change func(s *ops.AdamWState)
+		config ops.AdamWConfig
+		want   error
+	}{
+		"a number":              {func(*ops.AdamWState) {}, ops.AdamWConfig{Beta1: 1}, ops.ErrNumber},
+		"a shape":               {func(s *ops.AdamWState) { s.Grad = r.zeros(3) }, ops.AdamWConfig{}, ops.ErrShape},
+		"a copy":                {func(s *ops.AdamWState) { s.Copy = r.zeros(2) }, ops.AdamWConfig{}, ops.ErrShape},
+		"an overlap":            {func(s *ops.AdamWState) { s.Grad = s.Param }, ops.AdamWConfig{}, kernel.ErrOverlap},
+		"moments":               {func(s *ops.AdamWState) { s.First = s.Second }, ops.AdamWConfig{}, kernel.ErrOverlap},
+		"a moment that repeats": {func(s *ops.AdamWState) { s.First = repeated }, ops.AdamWConfig{}, kernel.ErrRepeats},
+	} {
+		s, rate, step := made(), r.zeros(1), r.zeros(1, 1)
+		c.change(&s)
+		err := r.o.AdamW(r.s, s, rate, step, c.config)
+		require.ErrorIs(t, err, c.want, name)
+		e, ok := errors.AsType[*ops.Error](err)
+		require.True(t, ok, "%s: %v", name, err)
+		want := []string{
+			"parameter " + s.Param.String(), "gradient " + s.Grad.String(), "first moment " + s.First.String(), "second moment " + s.Second.String(),
+			"rate " + rate.String(), "step " + step.String(),
+		}
+		if s.Copy != nil {
+			want = slices.Insert(want, 4, "copy "+s.Copy.String())
+		}
+		assert.Equal(t, want, e.Operands, name)
+	}
 }
