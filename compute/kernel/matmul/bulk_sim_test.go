@@ -27,6 +27,9 @@ func TestPartsOfBulkCopies(t *testing.T) {
 	matmul.SetMultiprocessors(r.m, 2)
 	path := r.multiply(newRandom(32), gemm.Problem{In: gemm.BFloat16, M: 128, N: 64, K: 1000, TransposeA: true}, 1, 1, 0, matmul.Own)
 	assert.Equal(t, "bulk_bf16_128x64_tn in 2 parts", path.String())
+	matmul.SetMultiprocessors(r.m, 3)
+	path = r.multiply(newRandom(34), gemm.Problem{M: 128, N: 64, K: 768, TransposeA: true, Precision: gemm.TF32}, 1, 1, 0, matmul.Own)
+	assert.Equal(t, "bulk_tf32_128x64_tt in 3 parts", path.String(), "B is transposed first, in memory apart from the parts")
 }
 
 // Operands that bulk copies do not take are multiplied by other kernels.
