@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -105,6 +107,33 @@ func TestLaunches(t *testing.T) {
 		}
 	}
 	kept.Text(t, *update, file, text.String())
+}
+
+// Goroutines that prepare problems at the same time load each kernel once, as one of them does, and all have it.
+func TestGoroutinesThatPrepare(t *testing.T) {
+	all := problems()[4:6]
+	loads := func(goroutines int) int64 {
+		driver, _ := launchlog.New()
+		faults := fault.Wrap(driver)
+		var count atomic.Int64
+		faults.SetBefore(func(function string) {
+			if function == "cuModuleGetFunction" {
+				count.Add(1)
+			}
+		})
+		r := newRigOn(t, device(t, faults))
+		var group sync.WaitGroup
+		for n := range goroutines {
+			group.Go(func() {
+				for k := range all {
+					assert.NoError(t, r.a.Prepare(all[(k+n*len(all)/goroutines)%len(all)], true))
+				}
+			})
+		}
+		group.Wait()
+		return count.Load()
+	}
+	assert.Equal(t, loads(1), loads(3))
 }
 
 // Whichever call of the driver fails in the first run of a pass, or in a later one, the pass returns the driver's error; and it

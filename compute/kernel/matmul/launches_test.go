@@ -3,9 +3,11 @@
 package matmul_test
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -14,6 +16,7 @@ import (
 	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/compute/kernel/matmul"
 	"github.com/go-vram/vram/cuda"
+	"github.com/go-vram/vram/cuda/cublaslt"
 	"github.com/go-vram/vram/cuda/gemm"
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/fault"
@@ -152,5 +155,37 @@ func TestAMultiplierThatIsClosed(t *testing.T) {
 		require.ErrorIs(t, err, cuda.ErrNotOpen)
 		require.ErrorIs(t, none.Prepare(p, matmul.Own), cuda.ErrNotOpen)
 		require.ErrorIs(t, none.Close(), cuda.ErrNotOpen)
+	}
+}
+
+// Goroutines that multiply at the same time, each on a stream of its own, all have the kernels, and all learn that there is no library.
+func TestGoroutinesThatMultiply(t *testing.T) {
+	driver, _ := launchlog.New()
+	r := newRigOn(t, driver)
+	for range 3 {
+		m := matmul.New(r.c)
+		var group sync.WaitGroup
+		for first := range 3 {
+			on := *r
+			on.c, on.m = r.context(), m
+			t.Cleanup(func() { assert.NoError(t, on.c.Close()) })
+			var operands []gemm.Operands
+			for _, p := range launched[:7] {
+				operands = append(operands, on.zeros(p))
+			}
+			group.Go(func() {
+				for n := range operands {
+					n = (n + 2*first) % len(operands) // each begins with another kernel
+					_, err := m.Multiply(on.c, launched[n], operands[n], matmul.Own)
+					assert.NoError(t, err)
+				}
+				_, err := m.Multiply(on.c, launched[0], operands[0], matmul.Library)
+				var absent *cublaslt.AbsentError
+				assert.ErrorAs(t, err, &absent)
+				assert.NoError(t, on.c.Synchronize(context.Background()))
+			})
+		}
+		group.Wait()
+		require.NoError(t, m.Close())
 	}
 }
