@@ -254,6 +254,14 @@ func TestBoundsOfEachType(t *testing.T) {
 		require.ErrorContains(t, same(false, 2, 4, 3, 0), "output 0 differs at byte -", of)
 		require.ErrorContains(t, same(false, 1, 4, 3, 1), "output 0 differs at byte ", of)
 	}
+	for of := tensor.Uint8; of <= tensor.Float64; of++ { // each element is compared with its own
+		want := encoded(t, of, 4, 4, 4, 4, 4)
+		for n := range 5 {
+			got := encoded(t, of, 4, 4, 4, 4, 4)
+			copy(got[n*of.Size():], encoded(t, of, 7))
+			require.ErrorContains(t, kernel.Same(of, want, got, 0, len(want), false), fmt.Sprintf("differs at element %d of", n), of)
+		}
+	}
 	for _, large := range []float64{1 << 20, -1 << 20} { // of whole numbers, too, the bound is relative to the greatest
 		want := encoded(t, tensor.Int32, large)
 		require.NoError(t, kernel.Same(tensor.Int32, want, encoded(t, tensor.Int32, large+64), 0, 4, false))

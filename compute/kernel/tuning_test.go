@@ -203,6 +203,32 @@ func TestAWrongVariantIsDisqualified(t *testing.T) {
 	assert.Contains(t, n.kernels.Tuned().String(), `state=wrong variant="block=128 vector=8" why="output 0 differs`)
 }
 
+// A variant that is wrong about any of its inputs, with any of the values that the first and the second set have, is found: each input has
+// values in each.
+func TestAVariantThatIsWrongAboutOneInput(t *testing.T) {
+	const length = 1024
+	for number := range 3 {
+		for name, old := range map[string][2]string{"negative numbers": {"neg.f32", "abs.f32"}, "fractions": {"cvt.rmi.f32.f32", "mov.b32"}} {
+			r := newRig(t, kernel.WithStore(plantedIn(128, old[0], old[1])), kernel.WithTuning(small(kernel.Tuning{})), kernel.WithClock(times{}.of))
+			sum := expr.Input(number, tensor.Float32)
+			if sum = sum.Neg(); name == "fractions" {
+				sum = expr.Input(number, tensor.Float32).Floor()
+			}
+			var in []*tensor.Tensor
+			for other := range 3 {
+				if in = append(in, r.normal(1, length)); other != number {
+					sum = sum.Add(expr.Input(other, tensor.Float32))
+				}
+			}
+			k, err := r.kernels.Elementwise(sum)
+			require.NoError(t, err)
+			_, err = k.Tune(t.Context(), outs(r.made(tensor.Float32, length)), in...)
+			var wrong *kernel.DisqualifiedError
+			require.ErrorAs(t, err, &wrong, "%s of input %d", name, number)
+		}
+	}
+}
+
 // Sums that are added in another order differ, and are no mistake; a part that is left out is one.
 func TestAWrongSumIsDisqualified(t *testing.T) {
 	for name, c := range map[string]struct {
