@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 
@@ -171,4 +172,26 @@ func TestFilesOfOthers(t *testing.T) {
 	assert.Positive(t, stores[0].Stats().Evicted)
 	assert.Positive(t, stores[1].Stats().Evicted)
 	assert.Zero(t, stores[0].Stats().Failed)
+}
+
+// Goroutines that write at the same time keep the bound together: what is counted is at least what there is.
+func TestGoroutinesThatPut(t *testing.T) {
+	folder := t.TempDir()
+	t.Setenv(store.Variable, "")
+	const limit, goroutines, each = 20_000, 3, 20
+	s := store.Open(store.Config{Folder: folder, LimitBytes: limit})
+	var all sync.WaitGroup
+	for n := range goroutines {
+		all.Go(func() {
+			for i := range each {
+				s.Put(keyOf(strconv.Itoa(n*each+i)), make([]byte, 500+37*i))
+			}
+		})
+	}
+	all.Wait()
+	stats, held := s.Stats(), bytesIn(t, folder)
+	assert.LessOrEqual(t, held, int64(limit))
+	assert.LessOrEqual(t, held, stats.HeldBytes)
+	assert.Equal(t, held, stats.WrittenBytes-stats.EvictedBytes)
+	assert.Equal(t, []int64{goroutines * each, 0, 0}, []int64{stats.Written, stats.Lost, stats.Failed})
 }
