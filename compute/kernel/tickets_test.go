@@ -174,6 +174,35 @@ func TestTicketsOfACaptureOutliveTheirContext(t *testing.T) {
 	}
 }
 
+// A goroutine that closes a context while another one captures a launch with tickets of its stock frees the stock once, whichever is done first.
+func TestGoroutinesThatCloseAContextOfACapture(t *testing.T) {
+	s := newSplit(t)
+	require.NoError(t, s.run())
+	want, err := tensor.Item[float32](s.total)
+	require.NoError(t, err)
+	live := s.dev.Stats().LiveBytes
+	for range 2 {
+		c, err := cuda.NewContext(s.c.Stream())
+		require.NoError(t, err)
+		require.NoError(t, s.sum.Run(c, outs(s.total), s.in))
+		var closing sync.WaitGroup
+		g, err := c.Capture(func() error {
+			s.faults.SetBefore(func(function string) {
+				if function == "cuLaunchKernel" {
+					s.faults.SetBefore(nil)
+					closing.Go(func() { assert.NoError(t, c.Close()) })
+				}
+			})
+			return s.sum.Run(c, outs(s.total), s.in)
+		})
+		closing.Wait()
+		s.faults.SetBefore(nil)
+		require.NoError(t, err)
+		s.same(g, want)
+		assert.Equal(t, live, s.dev.Stats().LiveBytes)
+	}
+}
+
 // A stock of tickets that is made while its context is closed is given back.
 func TestAStockIsNotRenewedAfterClose(t *testing.T) {
 	s := newSplit(t)
