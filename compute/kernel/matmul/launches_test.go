@@ -6,6 +6,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -160,31 +161,43 @@ func TestAMultiplierThatIsClosed(t *testing.T) {
 
 // Goroutines that multiply at the same time, each on a stream of its own, all have the kernels, and all learn that there is no library.
 func TestGoroutinesThatMultiply(t *testing.T) {
+	t.Setenv(cublaslt.Variable, filepath.Join(t.TempDir(), "none.so"))
 	driver, _ := launchlog.New()
 	r := newRigOn(t, driver)
+	type caller struct {
+		on       *cuda.Context
+		operands []gemm.Operands
+	}
+	var callers []caller
 	for range 3 {
+		other := *r
+		other.c = r.context()
+		t.Cleanup(func() { assert.NoError(t, other.c.Close()) })
+		x := caller{on: other.c}
+		for _, p := range launched[:7] {
+			x.operands = append(x.operands, other.zeros(p))
+		}
+		callers = append(callers, x)
+	}
+	for range 5 {
 		m := matmul.New(r.c)
+		start := make(chan struct{})
 		var group sync.WaitGroup
-		for first := range 3 {
-			on := *r
-			on.c, on.m = r.context(), m
-			t.Cleanup(func() { assert.NoError(t, on.c.Close()) })
-			var operands []gemm.Operands
-			for _, p := range launched[:7] {
-				operands = append(operands, on.zeros(p))
-			}
+		for first, x := range callers {
 			group.Go(func() {
-				for n := range operands {
-					n = (n + 2*first) % len(operands) // each begins with another kernel
-					_, err := m.Multiply(on.c, launched[n], operands[n], matmul.Own)
-					assert.NoError(t, err)
-				}
-				_, err := m.Multiply(on.c, launched[0], operands[0], matmul.Library)
+				<-start
+				_, err := m.Multiply(x.on, launched[0], x.operands[0], matmul.Library)
 				var absent *cublaslt.AbsentError
 				assert.ErrorAs(t, err, &absent)
-				assert.NoError(t, on.c.Synchronize(context.Background()))
+				for n := range x.operands {
+					n = (n + 2*first) % len(x.operands) // each begins with another kernel
+					_, err := m.Multiply(x.on, launched[n], x.operands[n], matmul.Own)
+					assert.NoError(t, err)
+				}
+				assert.NoError(t, x.on.Synchronize(context.Background()))
 			})
 		}
+		close(start)
 		group.Wait()
 		require.NoError(t, m.Close())
 	}
