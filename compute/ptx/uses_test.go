@@ -173,6 +173,7 @@ func TestUnknownUses(t *testing.T) {
 		"mov.u64 %rd1, table; ld.u64 %rd2, [%rd1]; st.u32 [%rd2], 1; ld.u32 %r2, [%b];":                                                                             "b:?",
 		"ld.global.u64 %rd1, [%a]; sub.s64 %rd2, %rd1, %b; add.s64 %rd3, %b, %rd2; st.u32 [%rd3], 1; ld.u32 %r2, [%b]; ld.u32 %r2, [%c];":                           "a:? b:rw c:?",
 		"st.local.u64 [depot], %a; mov.u64 %rd1, depot; cvta.local.u64 %rd1, %rd1; { .param .b64 x; st.param.b64 [x], %rd1; call outside, (x); } ld.u32 %r2, [%b];": "a:? b:?",
+		"mov.u64 %rd1, depot; cvta.local.u64 %rd1, %rd1; st.global.u64 [%a], %rd1; st.local.u64 [depot], %b; ld.global.u64 %rd2, [%a]; ld.u64 %rd3, [%rd2];":        "a:rw b:?",
 	} {
 		assert.Equal(t, want, usesOf(t, statements), statements)
 	}
