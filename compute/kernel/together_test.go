@@ -1,6 +1,8 @@
 package kernel
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -35,10 +37,10 @@ func together(goroutines int, f func(number int)) {
 	all.Wait()
 }
 
-// compiling returns a compiler and its simulated device, which executes nothing.
+// compiling returns a compiler and its simulated device, whose kernels do nothing.
 func compiling(t *testing.T, with ...Option) (*Compiler, *vram.Device) {
 	t.Helper()
-	dev, err := vram.Open(vram.Config{Driver: sim.New(sim.Config{})})
+	dev, err := vram.Open(vram.Config{Driver: sim.New(sim.Config{Bytes: true, TimedKernels: true})})
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, dev.Close()) })
 	s, err := dev.NewStream()
@@ -48,7 +50,10 @@ func compiling(t *testing.T, with ...Option) (*Compiler, *vram.Device) {
 	t.Cleanup(func() { assert.NoError(t, on.Close()) })
 	c, err := NewCompiler(on, with...)
 	require.NoError(t, err)
-	t.Cleanup(func() { assert.NoError(t, c.Close()) })
+	t.Cleanup(func() {
+		assert.NoError(t, on.Synchronize(context.Background()))
+		assert.NoError(t, c.Close())
+	})
 	return c, dev
 }
 
@@ -111,7 +116,7 @@ func negating(t *testing.T, k *Kernel, count int) ([]layout.Layout, plan.Geometr
 
 // Goroutines that choose for classes of work while others are settled lose none of them, and each row that is passed over is counted.
 func TestChoicesAmongGoroutines(t *testing.T) {
-	const goroutineCount, rounds, classCount = 4, 30, 3
+	const goroutineCount, rounds, classCount = 4, 20, 3
 	c, _ := compiling(t)
 	k, err := c.Elementwise(expr.Input(0, tensor.Float32).Neg())
 	require.NoError(t, err)
@@ -161,7 +166,7 @@ func TestChoicesAmongGoroutines(t *testing.T) {
 
 // Kernels that goroutines prepare and print at the same time have the texts that they have alone, and no others are compiled.
 func TestWarmUpsAmongGoroutines(t *testing.T) {
-	const goroutineCount, kernelCount = 4, 12
+	const goroutineCount, kernelCount = 4, 8
 	c, _ := compiling(t, Threads(goroutineCount), WithTables())
 	var needs []Need
 	var texts []string
@@ -227,5 +232,50 @@ func TestTicketsAmongGoroutines(t *testing.T) {
 			}
 		})
 		require.Equal(t, before, dev.Stats().LiveBytes)
+	}
+}
+
+// Each measurement that goroutines request at the same time is counted once, as completed or not, keeps its rows, and leaves no memory.
+func TestMeasurementsAmongGoroutines(t *testing.T) {
+	const goroutineCount, rounds = 2, 2
+	c, dev := compiling(t, Threads(goroutineCount), WithTables(), WithTuning(Tuning{RotateBytes: 1, Limit: time.Hour, Rounds: 1}))
+	c.tuner.clock = func(plan.Schedule) time.Duration { return time.Microsecond }
+	k, err := c.Elementwise(expr.Input(0, tensor.Float32).Neg())
+	require.NoError(t, err)
+	var in, out [goroutineCount]*tensor.Tensor
+	for i := range in {
+		for _, at := range []**tensor.Tensor{&in[i], &out[i]} {
+			*at, err = tensor.New(c.on, tensor.Float32, 64<<i)
+			require.NoError(t, err)
+			require.NoError(t, (*at).Allocate())
+		}
+	}
+	before := dev.Stats().LiveBytes
+	ended, end := context.WithCancel(t.Context())
+	end()
+	together(goroutineCount, func(number int) {
+		outputs := []*tensor.Tensor{out[number]}
+		for range rounds {
+			rows, err := k.Tune(t.Context(), outputs, in[number])
+			assert.NoError(t, err)
+			assert.NotEmpty(t, rows)
+			_, err = k.Tune(ended, outputs, in[number])
+			assert.ErrorIs(t, err, context.Canceled)
+			assert.NoError(t, k.Run(c.on, outputs, in[number]))
+			assert.NotEmpty(t, c.Tuned().String())
+		}
+	})
+	c.AwaitTuning()
+	stats := c.Stats()
+	assert.EqualValues(t, goroutineCount*rounds, stats.Tuned)
+	assert.EqualValues(t, goroutineCount*rounds, stats.TuningFailed)
+	assert.Positive(t, stats.TuningTime)
+	assert.Zero(t, stats.Disqualified+stats.TuningDeferred+stats.Failed)
+	assert.Equal(t, stats.Misses, stats.Compiled)
+	assert.Equal(t, before, dev.Stats().LiveBytes)
+	for i := range in {
+		_, g := negating(t, k, 64<<i)
+		assert.NotEmpty(t, c.Tuned().Rows(c.tuner.device(), k.choices.key(classOf(&g))))
+		require.NoError(t, errors.Join(in[i].Free(), out[i].Free()))
 	}
 }
