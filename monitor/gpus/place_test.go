@@ -2,11 +2,14 @@ package gpus
 
 import (
 	"io/fs"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/fstest"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 const (
@@ -90,6 +93,38 @@ func TestIdentify(t *testing.T) {
 	p := Process{PID: 7}
 	identify(denied{}, &p)
 	assert.Equal(t, Process{PID: 7}, p)
+}
+
+// opening is a file system that keeps the files that it has opened.
+type opening struct {
+	fs.FS
+
+	files []fs.File
+}
+
+func (o *opening) Open(name string) (fs.File, error) {
+	f, err := o.FS.Open(name)
+	if err == nil {
+		o.files = append(o.files, f)
+	}
+	return f, err
+}
+
+// Files of the operating system are read before they are closed, and each is closed.
+func TestFilesAreReadAndClosed(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	require.NoError(t, os.MkdirAll(filepath.Join(folder, "proc", "7"), 0o700))
+	for name, text := range map[string]string{"cmdline": "", "comm": "python3\n", "cgroup": "0::/a.service"} {
+		require.NoError(t, os.WriteFile(filepath.Join(folder, "proc", "7", name), []byte(text), 0o600))
+	}
+	files, p := &opening{FS: os.DirFS(folder)}, Process{PID: 7}
+	identify(files, &p)
+	assert.Equal(t, Process{PID: 7, Command: "python3", Place: Place{Unit: "a.service"}}, p)
+	assert.Len(t, files.files, 3)
+	for _, f := range files.files {
+		require.ErrorIs(t, f.Close(), fs.ErrClosed)
+	}
 }
 
 type denied struct{}
