@@ -519,3 +519,33 @@ func TestStopKeepsTheLiveBuffers(t *testing.T) {
 	require.Equal(t, want, r.Snapshot())
 	require.NoError(t, other.Free())
 }
+
+// Of several goroutines that stop a recorder at the same time, each finds the buffers that lived at one Stop, whatever it frees then.
+func TestStopsMeet(t *testing.T) {
+	const goroutineCount, rounds = 4, 40
+	d, s := open(t, vram.Config{})
+	for range rounds {
+		r := start(t, d, history.Options{Events: 1})
+		var all [goroutineCount]vram.Buffer
+		for i := range all {
+			all[i] = alloc(t, s, 5000, "")
+		}
+		var seen [goroutineCount][]history.Event
+		var stops sync.WaitGroup
+		begin := make(chan struct{})
+		for i := range all {
+			stops.Go(func() {
+				<-begin
+				r.Stop()
+				seen[i] = r.Snapshot().Live
+				assert.NoError(t, all[i].Free())
+			})
+		}
+		close(begin)
+		stops.Wait()
+		for _, live := range seen {
+			assert.Len(t, live, goroutineCount)
+			assert.Equal(t, r.Snapshot().Live, live)
+		}
+	}
+}
