@@ -164,25 +164,33 @@ func (s *sampler) run(ctx context.Context, ended chan<- struct{}) {
 	ticks := time.NewTicker(s.interval)
 	defer ticks.Stop()
 	for {
-		s.reading <- struct{}{}
-		sample := s.read() // outside the state: it may wait for a stream
-		<-s.reading
-		st := <-s.state
-		if ctx.Err() != nil {
-			s.state <- st
+		if !s.sample(ctx) {
 			return
 		}
-		st.add(sample)
-		for v := range st.viewers {
-			v.offer(st.last)
-		}
-		s.state <- st
 		select {
 		case <-ticks.C:
 		case <-ctx.Done():
 			return
 		}
 	}
+}
+
+// sample takes a sample for the viewers, and returns false once ctx has ended. Nobody else reads before it is entered: the history is in the
+// order of the reads.
+func (s *sampler) sample(ctx context.Context) bool {
+	s.reading <- struct{}{}
+	defer func() { <-s.reading }()
+	sample := s.read() // outside the state: it may wait for a stream
+	st := <-s.state
+	defer func() { s.state <- st }()
+	if ctx.Err() != nil {
+		return false
+	}
+	st.add(sample)
+	for v := range st.viewers {
+		v.offer(st.last)
+	}
+	return true
 }
 
 // offer replaces the sample that the viewer has not received.

@@ -289,6 +289,33 @@ func TestTheEndOfViewersDuringARead(t *testing.T) {
 	}
 }
 
+// Samples that are read for viewers and for requests at the same time are numbered in the order in which they are read.
+func TestReadsMeet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const goroutineCount, rounds = 3, 200
+		s, _ := counted(2 * goroutineCount * rounds)
+		v, _, err := s.watch(t.Context())
+		require.NoError(t, err)
+		var all sync.WaitGroup
+		for range goroutineCount {
+			all.Go(func() {
+				for range rounds {
+					time.Sleep(time.Second) //nolint:forbidigo // virtual time: at a tick of the sampler
+					_, err := s.newest(t.Context())
+					assert.NoError(t, err)
+				}
+			})
+		}
+		all.Wait()
+		s.leave(v)
+		h, err := s.history(t.Context())
+		require.NoError(t, err)
+		for i, p := range h.Points[1:] {
+			require.Greater(t, p.Devices[0].LiveBytes, h.Points[i].Devices[0].LiveBytes)
+		}
+	})
+}
+
 // A request whose context ends while another reads a sample has the context's error.
 func TestARequestEndsDuringARead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
