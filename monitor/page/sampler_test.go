@@ -289,6 +289,91 @@ func TestTheEndOfViewersDuringARead(t *testing.T) {
 	}
 }
 
+// Viewers that come and leave at the same time each get a sample after those of their history, and leave nothing. A close ends those that are
+// there then, and no others come.
+func TestViewersAmongGoroutines(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const goroutineCount, rounds = 4, 50
+		s, _ := counted(10)
+		view := func() error {
+			v, history, err := s.watch(t.Context())
+			if err != nil {
+				return err
+			}
+			defer s.leave(v)
+			sample, more := <-v.samples
+			if !more {
+				return errClosed
+			}
+			newest := int64(0)
+			for _, p := range history.Points {
+				assert.Greater(t, p.Devices[0].LiveBytes, newest)
+				newest = p.Devices[0].LiveBytes
+			}
+			assert.Greater(t, sample.Devices[0].Figures.LiveBytes, newest)
+			_, err = s.newest(t.Context())
+			return err
+		}
+		var all sync.WaitGroup
+		for range goroutineCount {
+			all.Go(func() {
+				for range rounds {
+					assert.NoError(t, view())
+				}
+			})
+		}
+		all.Wait()
+		synctest.Wait()
+		st := <-s.state
+		assert.Empty(t, st.viewers)
+		assert.Nil(t, st.stop)
+		s.state <- st
+
+		for range goroutineCount {
+			all.Go(func() {
+				var err error
+				for err == nil {
+					err = view()
+				}
+				assert.ErrorIs(t, err, errClosed)
+			})
+		}
+		all.Go(s.close)
+		all.Wait()
+		assert.Empty(t, st.viewers)
+	})
+}
+
+// Close returns after the sample that is being read for viewers, and not before.
+func TestCloseMeetsASample(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := counted(3)
+		read, resume := s.read, make(chan struct{})
+		s.read = func() Sample {
+			<-resume
+			return read()
+		}
+		v, _, err := s.watch(t.Context())
+		require.NoError(t, err)
+		synctest.Wait()
+		closed := make(chan struct{})
+		go func() {
+			defer close(closed)
+			s.close()
+		}()
+		synctest.Wait()
+		_, more := <-v.samples
+		assert.False(t, more)
+		select {
+		case <-closed:
+			require.Fail(t, "closed while a sample is read")
+		default:
+		}
+		close(resume)
+		<-closed
+	})
+}
+
 // Samples that are read for viewers and for requests at the same time are numbered in the order in which they are read.
 func TestReadsMeet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
