@@ -69,3 +69,46 @@ func TestPlacesMeetASweep(t *testing.T) {
 		require.EqualValues(t, 2, r.counted(), "%d", i)
 	}
 }
+
+// Places that goroutines enter at the same time are counted once each, also those that several enter.
+func TestPlacesAreCountedAmongGoroutines(t *testing.T) {
+	const own, shared = 60, 30
+	for range 4 {
+		var tr tree
+		enters := func(first uintptr) func() {
+			return func() {
+				for i := range uintptr(own) {
+					tr.enter(&Site{stack: site.Stack{first + i}})
+					tr.enter(&Site{stack: site.Stack{1 + i%shared}})
+				}
+			}
+		}
+		together(enters(1000), enters(2000), enters(3000), enters(4000))
+		require.EqualValues(t, 4*own+shared, tr.count.Load())
+		require.Len(t, tr.all(nil), 4*own+shared)
+	}
+}
+
+// Totals that a sweep gathers at a place are added to those of samples that come at the same time.
+func TestSamplesMeetGathers(t *testing.T) {
+	const rounds = 200
+	var other Site
+	at, retired := &Site{other: &other}, &Site{other: &other}
+	retired.Allocated(0, 3, all, all)
+	together(func() {
+		for range rounds {
+			at.gather(retired)
+		}
+	}, func() {
+		for range rounds {
+			x := at.Allocated(0, 5, all, all)
+			x.End()
+		}
+	})
+	allocated, freed := totalsOf(at.sums(0)), totalsOf(at.sums(totalCount))
+	require.EqualValues(t, 2*rounds, allocated.Count)
+	require.EqualValues(t, (3+5)*rounds, allocated.Bytes)
+	require.EqualValues(t, rounds, freed.Count)
+	require.EqualValues(t, 5*rounds, freed.Bytes)
+	require.Zero(t, at.live.Load())
+}
