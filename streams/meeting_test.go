@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-vram/vram/internal/effect"
+	poolcore "github.com/go-vram/vram/internal/pool/core"
 	"github.com/go-vram/vram/internal/recoveredtest"
 	"github.com/go-vram/vram/internal/stream/core"
 )
@@ -195,4 +196,26 @@ func TestTheEffectsOfATurnAfterTheEnd(t *testing.T) {
 	s.turn.ending.failure.Store(nil)
 	leave()
 	r.quiet(s)
+}
+
+// The fence of memory that is returned is announced until it is recorded, or the stream's work was waited for instead: Close waits for it.
+func TestARecordMeetsNoClose(t *testing.T) {
+	t.Parallel()
+	for _, refused := range []bool{false, true} {
+		r := newRig(t, 16*mib)
+		s := r.stream(core.Budget{})
+		during := map[string]bool{}
+		r.faults.SetBefore(func(function string) { during[function] = s.cuda.calls.Load() == 1 })
+		if refused {
+			r.fail("cuEventRecord")
+		}
+		s.cuda.order()
+		mark := (&effects{stream: &s.wiring}).record(&outgoingReturn{Return: poolcore.Return{Fence: 1}})
+		r.faults.SetBefore(nil)
+		r.faults.Clear()
+		assert.True(t, during["cuEventRecord"])
+		assert.Equal(t, refused, during["cuStreamSynchronize"])
+		assert.Zero(t, s.cuda.calls.Load())
+		s.cuda.discard(mark)
+	}
 }
