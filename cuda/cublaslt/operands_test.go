@@ -265,6 +265,26 @@ func TestNoAlgorithm(t *testing.T) {
 	require.NoError(t, h.Close())
 }
 
+// The library gets the alignment of each operand as that operand's, though it multiplies the transposes with A and B exchanged.
+func TestEachOperandHasItsAlignment(t *testing.T) {
+	r := newRig(t)
+	h, err := cublaslt.Open(r.c)
+	require.NoError(t, err)
+	p, e, o := r.ones(gemm.Problem{M: 4, N: 4, K: 4})
+	for name, operand := range map[string]*cuda.Range{"A": &o.A, "B": &o.B} {
+		whole := *operand
+		b, err := r.c.Alloc(256)
+		require.NoError(t, err)
+		*operand = cuda.Part(b, 4, whole.Bytes)
+		require.NoError(t, r.c.Fill32(*operand, 0x3f800000))
+		require.NoError(t, r.multiply(h, p, e, o), name)
+		assert.InDelta(t, 4, r.first(o), 1e-6, name)
+		require.NoError(t, b.Free())
+		*operand = whole
+	}
+	require.NoError(t, h.Close())
+}
+
 // A plan that has left the cache is made again at its launch. If that fails, the launch does.
 func TestAPlanThatHasLeftTheCache(t *testing.T) {
 	r := newRig(t)

@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"runtime"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -217,6 +218,32 @@ func TestAGoodbyeThatIsNotTaken(t *testing.T) {
 	assert.Equal(t, "close", gone.Op)
 	require.ErrorIs(t, err, os.ErrDeadlineExceeded)
 	require.NoError(t, m.Close())
+}
+
+// The event of a process is destroyed after its peer has closed it.
+func TestThePeerClosesAnEventBeforeItIsDestroyed(t *testing.T) {
+	a, b := newPair(t)
+	m, theirs := linkSides(t, a, b)
+	var mu sync.Mutex
+	var order []string
+	for name, s := range map[string]*side{"own": a, "peer": b} {
+		s.faults.SetBefore(func(function string) {
+			if function == "cuEventDestroy" {
+				mu.Lock()
+				defer mu.Unlock()
+				order = append(order, name)
+			}
+		})
+	}
+	require.NoError(t, m.Close())
+	mu.Lock()
+	require.GreaterOrEqual(t, len(order), 3)
+	assert.Equal(t, []string{"own", "peer", "own"}, order[:3]) // the first is its view of the peer's event
+	mu.Unlock()
+	for _, s := range []*side{a, b} {
+		s.faults.SetBefore(nil)
+	}
+	require.NoError(t, theirs.Close())
 }
 
 // A peer that has sent a goodbye gets the release of its event, and no goodbye.

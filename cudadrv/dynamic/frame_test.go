@@ -97,6 +97,32 @@ func TestCloseWaitsForCallsUnderWay(t *testing.T) {
 	assert.True(t, g.idle())
 }
 
+// Calls that find all frames in use meet a close: none begins after it has returned.
+func TestExtraFramesMeetAClose(t *testing.T) {
+	for range 900 {
+		g := newGate()
+		for i := range g.shards {
+			g.shards[i].free.Store(0)
+		}
+		var closed atomic.Bool
+		var all sync.WaitGroup
+		for range 3 {
+			all.Go(func() {
+				for f := g.enter(); f != nil; f = g.enter() {
+					assert.False(t, closed.Load())
+					g.leave(f)
+				}
+			})
+		}
+		for i := range g.shards {
+			g.shards[i].free.Store(allFree)
+		}
+		g.close()
+		closed.Store(true)
+		all.Wait()
+	}
+}
+
 func TestCloseWaitsForABlockedCall(t *testing.T) {
 	for name, count := range map[string]int{"a frame": 1, "an extra frame comes last": shardCount*shardFrames + 1} {
 		t.Run(name, func(t *testing.T) {
