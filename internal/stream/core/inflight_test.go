@@ -44,6 +44,35 @@ func newLines(t require.TestingT, w *world, count int) (all []*line.Line, lines 
 	return all, w.core.inFlight.lines
 }
 
+// A use that has ended, and lasts again until the free, holds the memory for later work too: the fence of its end does not set it free.
+func TestAUseThatBeginsAgainLastsUntilTheFree(t *testing.T) {
+	t.Parallel()
+	for name, again := range map[string]func(b *buffer, l *line.Line) error{
+		"begun":    func(b *buffer, l *line.Line) error { _, err := b.slot.Begin(b.word, l); return err },
+		"recorded": func(b *buffer, l *line.Line) error { return b.slot.RecordLine(b.word, l) },
+	} {
+		w := newWorld(t, 512, Budget{})
+		all, _ := newLines(t, w, 2)
+		for _, l := range all { // with a number, and without
+			b := w.alloc(4000, 0, w.always)
+			require.NotNil(t, b)
+			u, err := b.slot.Begin(b.word, l)
+			require.NoError(t, err)
+			require.NoError(t, u.End(l.Next()))
+			l.Took(l.Begin())
+			require.NoError(t, again(b, l))
+			l.Pass(1)
+			w.free(b)
+			w.core.Drain()
+			require.Positive(t, w.core.PendingBytes(), name)
+			l.Took(l.Begin())
+			l.Pass(2)
+			w.core.Drain()
+			require.Zero(t, w.core.PendingBytes(), name)
+		}
+	}
+}
+
 // In any order of uses, ends, frees, allocations and fences, no block is handed out while a use of it has not
 // passed, each is collected once all have, and the books balance after each step.
 func TestPendingBlocksComeHomeWhenTheirUsesHavePassed(t *testing.T) {
