@@ -310,18 +310,19 @@ func TestAStoreRacesWithEachOfManyLoads(t *testing.T) {
 				for _, barrier := range []string{"", "bar.warp.sync %r7;", "bar.sync 0;"} {
 					for _, before := range []string{"", "bar.sync 0;"} {
 						for _, space := range []string{"global", "shared"} {
-							for _, storer := range []int{0, 1, threads - 1} {
+							for n, storer := range []int{0, 1, threads - 1, threads - 1} {
+								at := (blocks - 1) * min(n, 1) // the block that stores
 								k := compile(t, prelude+fmt.Sprintf(`mov.u32 %%r4, %%ctaid.x; activemask.b32 %%r7; mov.u32 %%r3, tile; mov.u32 %%r6, 9;
 									setp.eq.u32 %%p2, %%r1, %[1]d; @%%p2 st.shared.u32 [%%r3], 5; bar.sync 0;
 									%[2]s %[3]s
 									@%%p1 ld.%[4]s.u32 %%r5, [%[5]s]; %[6]s
 									setp.eq.and.u32 %%p2, %%r4, %[7]d, %%p2;
-									@%%p2 st.%[4]s.u32 [%[5]s], %%r6; ret; }`, storer, load.text, before, space, map[string]string{"global": "%d1", "shared": "%r3"}[space], barrier, blocks-1))
+									@%%p2 st.%[4]s.u32 [%[5]s], %%r6; ret; }`, storer, load.text, before, space, map[string]string{"global": "%d1", "shared": "%r3"}[space], barrier, at))
 								want := false
 								for block := range blocks {
 									for thread := range threads {
-										ordered := block == blocks-1 && (thread == storer || barrier == "bar.sync 0;" || barrier != "" && thread/32 == storer/32)
-										ordered = ordered || space == "shared" && block < blocks-1 // it is memory of its own
+										ordered := block == at && (thread == storer || barrier == "bar.sync 0;" || barrier != "" && thread/32 == storer/32)
+										ordered = ordered || space == "shared" && block != at // it is memory of its own
 										want = want || load.of(thread, block) && !ordered
 									}
 								}
