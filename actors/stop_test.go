@@ -1,8 +1,8 @@
 package actors
 
 import (
-	"sync"
 	"errors"
+	"sync"
 	"testing"
 	"testing/synctest"
 

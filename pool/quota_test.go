@@ -263,7 +263,7 @@ func TestWhatIsTooLargeForAQuota(t *testing.T) {
 
 // Goroutines that charge a tenant at once never exceed its quota together.
 func TestQuotasAmongGoroutines(t *testing.T) {
-	const rounds = 2_000_000
+	const rounds = 200_000
 	tenant := NewTenant("shared", 1, Quota{LimitBytes: 3})
 	var all sync.WaitGroup
 	var inside, most, refused atomic.Int64

@@ -160,7 +160,7 @@ func TestWhoLeavesTheQueueForAQuota(t *testing.T) {
 	assert.Empty(t, names())
 }
 
-// A request that leaves the queue lets later ones of its tenant be charged, whoever else waits before it.
+// A request that leaves the queue lets later ones of its tenant be charged, also if others wait before it.
 func TestWhoLeavesTheQueueAfterAnother(t *testing.T) {
 	t.Parallel()
 	owner, other := NewTenant("owner", 1, Quota{}), NewTenant("other", 2, Quota{})

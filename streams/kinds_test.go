@@ -715,7 +715,7 @@ func TestAFirstUseWaitsForEachCopyOfItsBuffer(t *testing.T) {
 	r.quiet(home)
 }
 
-// What each open stream has of each other one is listed, and nothing of what a closed stream has.
+// The list has all memory that an open stream has of another one, and none that a closed stream has.
 func TestWhatEachStreamHasOfEachOtherIsListed(t *testing.T) {
 	t.Parallel()
 	for closed := range 3 {

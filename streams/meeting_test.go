@@ -64,8 +64,8 @@ func TestCountsOfAStreamAmongGoroutines(t *testing.T) {
 	require.NoError(t, b.Free())
 }
 
-// The lock of an order among works that read and works that write lets one write alone, and is free afterwards, also where works tried
-// it in vain.
+// The lock of an order among works that read and works that write lets one write alone, and is free afterwards, also where works did
+// not get it.
 func TestAnOrderIsLockedAmongGoroutines(t *testing.T) {
 	t.Parallel()
 	const rounds = 60

@@ -69,7 +69,7 @@ func (torn) Get(text string) ([]byte, bool) {
 
 func (torn) Put(string, []byte) {}
 
-// Each text that goroutines request at the same time is counted once, as what became of it, with the time that it took.
+// Each text that goroutines request at the same time is counted once, by its result, with the time that it took.
 func TestFiguresOfCodeAmongGoroutines(t *testing.T) {
 	const goroutineCount, rounds = 4, 30
 	const nothing = ".version 7.0\n.target sm_50\n.address_size 64\n.visible .entry nothing() { ret; }\n// "

@@ -133,7 +133,7 @@ func TestErrorsNameTheOperationAndItsTensors(t *testing.T) {
 	assert.Greater(t, len(names), 50)
 }
 
-// A step of AdamW that is refused, whatever for, names all tensors that it was given.
+// A step of AdamW that is refused for any reason names all tensors that it was given.
 func TestErrorsOfAdamWNameItsTensors(t *testing.T) {
 	r := newRig(t)
 	made := func() ops.AdamWState {

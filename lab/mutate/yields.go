@@ -118,7 +118,9 @@ func withYields(fset *token.FileSet, tree *ast.File, info *types.Info, text stri
 }
 
 // usesAtomic reports whether a selector is a method of an atomic variable.
-func usesAtomic(info *types.Info, of *ast.SelectorExpr) bool { return methodOf(info, of, "sync/atomic") }
+func usesAtomic(info *types.Info, of *ast.SelectorExpr) bool {
+	return methodOf(info, of, "sync/atomic")
+}
 
 // usesLock reports whether a selector locks or unlocks.
 func usesLock(info *types.Info, of *ast.SelectorExpr) bool {

@@ -520,7 +520,7 @@ func TestStopKeepsTheLiveBuffers(t *testing.T) {
 	require.NoError(t, other.Free())
 }
 
-// Of several goroutines that stop a recorder at the same time, each finds the buffers that lived at one Stop, whatever it frees then.
+// Of several goroutines that stop a recorder at the same time, each finds the buffers that lived at one Stop, also if it frees some then.
 func TestStopsMeet(t *testing.T) {
 	const goroutineCount, rounds = 4, 40
 	d, s := open(t, vram.Config{})

@@ -289,7 +289,7 @@ func TestTheEndOfViewersDuringARead(t *testing.T) {
 	}
 }
 
-// Viewers that come and leave at the same time each get a sample after those of their history, and leave nothing. A close ends those that are
+// Viewers that come and leave at the same time each get a sample after their history, and leave nothing. A close ends those that are
 // there then, and no others come.
 func TestViewersAmongGoroutines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -174,7 +174,7 @@ func TestFilesOfOthers(t *testing.T) {
 	assert.Zero(t, stores[0].Stats().Failed)
 }
 
-// Goroutines that write at the same time keep the bound together: what is counted is at least what there is.
+// Goroutines that write at the same time keep the bound together: they count no less than there is.
 func TestGoroutinesThatPut(t *testing.T) {
 	folder := t.TempDir()
 	t.Setenv(store.Variable, "")

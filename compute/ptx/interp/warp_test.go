@@ -27,7 +27,7 @@ again: bar.sync 0;
 }
 
 // Single precision rounded from double precision is not always right: here double precision rounds to a tie, whichever of the product and
-// the addend is larger, and whatever their signs are.
+// the addend is larger, with all signs.
 func TestFmaIsRoundedOnce(t *testing.T) {
 	t.Parallel()
 	k := compile(t, header+`.visible .entry k(.param .u64 x, .param .f32 a, .param .f32 b, .param .f32 c) {
