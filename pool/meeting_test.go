@@ -47,7 +47,7 @@ func TestFiguresOfATenantAmongGoroutines(t *testing.T) {
 				n.QuotaRefusedCount++
 				continue
 			}
-			assert.LessOrEqual(t, taken.Add(bytes), int64(limit))
+			assert.LessOrEqual(t, taken.Add(bytes), limit)
 			if bytes == page {
 				c.OutOfMemory()
 				n.OutOfMemoryCount++
@@ -75,7 +75,7 @@ func TestFiguresOfATenantAmongGoroutines(t *testing.T) {
 	}
 	got := tenant.Stats()
 	assert.GreaterOrEqual(t, got.PeakHeldBytes, want.PeakHeldBytes)
-	assert.LessOrEqual(t, got.PeakHeldBytes, int64(limit))
+	assert.LessOrEqual(t, got.PeakHeldBytes, limit)
 	want.PeakHeldBytes = got.PeakHeldBytes
 	assert.Equal(t, want, got)
 }

@@ -190,8 +190,6 @@ func TestAMarkIsKeptForTheWait(t *testing.T) {
 	}
 }
 
-func nothing() error { return nil }
-
 // Each effect of a turn is performed: of several of a kind all, in order.
 func TestAllEffectsAreMade(t *testing.T) {
 	t.Parallel()

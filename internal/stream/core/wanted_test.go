@@ -185,7 +185,7 @@ func TestTheMapHasEachState(t *testing.T) {
 		next += r.Bytes
 		states[r.Start] = r.State
 		bytes[r.State] += r.Bytes
-		buffers += int(r.Buffers)
+		buffers += r.Buffers
 		assert.Equal(t, r.State == memorymap.Live, r.Buffers == 1, r.State)
 	})
 	assert.Equal(t, 11*w.core.pageBytes(), next)
