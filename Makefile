@@ -209,7 +209,7 @@ UNRACED          = $(filter-out $(RACED),$(shell $(GO) list $(PACKAGES)))
 COMPUTING := compute/ptx compute/ptx/interp compute/kernel/plan compute/tensor/internal/reference
 RACEFLAGS = -race $(if $(SHORT),$(COMPUTING:%=-gcflags='$(MODULE)/%=-race=false -dwarf=false'))
 
-# The source with yields before and after uses of atomic variables: goroutines then meet in the middle of each other's operations, which they
+# The source with yields before and after uses of atomic variables and locks: goroutines then meet in the middle of each other's operations, which they
 # rarely do on two processors.
 YIELDS := $(CURDIR)/bin/yields
 yields:

@@ -55,7 +55,7 @@ func main() {
 	flag.DurationVar(&f.budget, "budget", 0, "begin no mutant after this time; 0 for no end")
 	flag.DurationVar(&f.effort, "effort", 0, "the time of tests that a mutant gets of each package but its own, fast tests first; 0 for all tests")
 	flag.BoolVar(&f.own, "own", false, "run only the tests of a mutant's own package: the rate is a lower bound")
-	flag.BoolVar(&f.yields, "yields", false, "yield before each use of an atomic variable; results of such runs need a cache of their own")
+	flag.BoolVar(&f.yields, "yields", false, "yield at each use of an atomic variable or a lock; results of such runs need a cache of their own")
 	flag.StringVar(&f.cache, "cache", ".mutants/results.json", "the file of results; they are used as long as they are valid")
 	flag.BoolVar(&f.list, "list", false, "print the mutants, and try none")
 	flag.BoolVar(&f.quiet, "quiet", false, "print no progress")
