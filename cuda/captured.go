@@ -86,7 +86,7 @@ func (p *capture) allocBy(c *submission, request func(streams.Hold) (Buffer, err
 	for _, one := range aside {
 		_ = one.Free() // no other user has it
 	}
-	return b, err
+	return b, p.late(c, err)
 }
 
 // allocBatch allocates a batch for a captured stream, or nothing: also after a panic of the driver.
@@ -159,7 +159,7 @@ func (p *capture) touch(c *submission, b Buffer, writes bool) error {
 			return ErrAsleep
 		}
 		if err := p.keep(b); err != nil {
-			return err
+			return p.late(c, err)
 		}
 		one, err := c.work.NewTouched(b, writes)
 		if err != nil {
@@ -192,6 +192,19 @@ func (p *capture) touch(c *submission, b Buffer, writes bool) error {
 	}
 	p.order.use(stream, memory)
 	return nil
+}
+
+// late returns the error of a call that failed after the end of the capture, whose pool may be closed; else the call's.
+func (p *capture) late(c *submission, err error) error {
+	if err == nil {
+		return nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ended {
+		return p.over(c)
+	}
+	return err
 }
 
 // over returns the error of work that comes too late.

@@ -26,3 +26,11 @@ func NoteLaunch(g *Graph, c *Context) { g.note(c.Stream()) }
 
 // EndedLeases returns the leases of replaced arguments that a graph has given up, and whose memory may still be used.
 func EndedLeases(g *Graph) []*streams.Lease { return slices.Clone(g.pool.leases) }
+
+// Late returns calls of the capture in progress: of goroutines that find it before it ends, and come after.
+func Late(c *Context) (touch, alloc func(b Buffer) error) {
+	p := c.capture.Load()
+	touch = func(b Buffer) error { return p.touch(c.submission, b, true) }
+	alloc = func(b Buffer) error { _, err := p.alloc(c.submission, b.Bytes()); return err }
+	return touch, alloc
+}

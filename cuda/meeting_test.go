@@ -79,3 +79,19 @@ func TestCallsMeetAmongGoroutines(t *testing.T) {
 	over.Store(true)
 	clock.Wait()
 }
+
+// A call that finds a capture before its end and comes after it is refused as one that meets a capture, also if the pool is closed.
+func TestCallsThatComeAfterACapture(t *testing.T) {
+	s := newState(t, nil)
+	var touch, alloc func(cuda.Buffer) error
+	g, err := s.c.Capture(func() error {
+		touch, alloc = cuda.Late(s.c)
+		return nil
+	})
+	require.NoError(t, err)
+	require.ErrorIs(t, touch(s.own), cuda.ErrCapturing)
+	require.NoError(t, g.Close())
+	for _, call := range []func(cuda.Buffer) error{touch, alloc} {
+		require.ErrorIs(t, call(s.own), cuda.ErrCapturing)
+	}
+}
