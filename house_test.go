@@ -34,6 +34,7 @@ import (
 	"github.com/go-vram/vram/internal/recovered"
 	"github.com/go-vram/vram/internal/recoveredtest"
 	"github.com/go-vram/vram/internal/sizeclass"
+	"github.com/go-vram/vram/internal/together"
 	"github.com/go-vram/vram/pool"
 	"github.com/go-vram/vram/streams"
 )
@@ -784,7 +785,7 @@ func TestEachStateHasItsBytes(t *testing.T) {
 	}
 }
 
-// Each count of a stream that the device's statistics have, too, is in their sums, those of its sizes among them.
+// Each count of a stream that the device's statistics have, too, is in their sums, also each count of its sizes.
 func TestCountsOfStreamsAreSums(t *testing.T) {
 	t.Parallel()
 	var all [2]StreamStats
@@ -1017,20 +1018,6 @@ func TestCountsAreReadBeforeStatisticsAreOff(t *testing.T) {
 	require.NoError(t, d.Close())
 }
 
-// together runs a function on goroutines that begin at the same time, and waits for them.
-func together(goroutines int, f func(number int)) {
-	var all sync.WaitGroup
-	begin := make(chan struct{})
-	for i := range goroutines {
-		all.Go(func() {
-			<-begin
-			f(i)
-		})
-	}
-	close(begin)
-	all.Wait()
-}
-
 // Tenants with names of one part that are made and closed at the same time: those that are open are on the list, each once, and one name
 // is one tenant.
 func TestManyGoroutinesMakeTenants(t *testing.T) {
@@ -1046,7 +1033,7 @@ func TestManyGoroutinesMakeTenants(t *testing.T) {
 	common := names[2*goroutines]
 	for range rounds {
 		var same [goroutines]*Tenant
-		together(goroutines, func(number int) {
+		together.Run(goroutines, func(number int) {
 			var err error
 			same[number], err = d.Tenant(common, Quota{})
 			assert.NoError(t, err)
@@ -1067,7 +1054,7 @@ func TestManyGoroutinesMakeTenants(t *testing.T) {
 			got = append(got, x.Name())
 		}
 		require.ElementsMatch(t, want, got)
-		together(goroutines, func(number int) {
+		together.Run(goroutines, func(number int) {
 			for _, x := range d.tenants.list() {
 				if x.Name() == names[2*number] || number == 0 && x == same[0] {
 					assert.NoError(t, x.Close())
@@ -1085,7 +1072,7 @@ func TestManyGoroutinesEnterDevices(t *testing.T) {
 	for range 300 {
 		var all table
 		var stay [goroutines]*Device
-		together(goroutines, func(number int) {
+		together.Run(goroutines, func(number int) {
 			stay[number] = &Device{}
 			ends := &Device{}
 			all.add(cudadrv.UUID{1}, ends)
@@ -1097,7 +1084,7 @@ func TestManyGoroutinesEnterDevices(t *testing.T) {
 		for _, d := range stay {
 			require.True(t, slices.ContainsFunc(rows, func(r row) bool { return r.device == d }))
 		}
-		together(goroutines, func(number int) { all.remove(stay[number]) })
+		together.Run(goroutines, func(number int) { all.remove(stay[number]) })
 		rows, _ = all.all()
 		require.Empty(t, rows)
 	}
@@ -1108,7 +1095,7 @@ func TestManyGoroutinesBook(t *testing.T) {
 	t.Parallel()
 	s := &Set{}
 	s.booked.Store(&[]int64{0, 0})
-	together(4, func(number int) {
+	together.Run(4, func(number int) {
 		for range 200 {
 			for !s.book(s.booked.Load(), number%2, 3) {
 			}
@@ -1127,7 +1114,7 @@ func TestManyGoroutinesPostNotices(t *testing.T) {
 		const goroutines, each, rounds = 4, 3, 300
 		for range rounds {
 			var calls [goroutines * each]int // of the goroutine of the calls
-			together(goroutines, func(number int) {
+			together.Run(goroutines, func(number int) {
 				for i := range each {
 					n.post(func() { calls[number*each+i]++ })
 				}
@@ -1147,7 +1134,7 @@ func TestManyGoroutinesChangeTheStreams(t *testing.T) {
 	d := &Device{}
 	d.streams.Store(&registry{})
 	const goroutines, each = 4, 200
-	together(goroutines, func(int) {
+	together.Run(goroutines, func(int) {
 		for range each {
 			d.change(func(r *registry) { r.gone.AllocCount++ })
 		}
@@ -1163,7 +1150,7 @@ func TestManyGoroutinesUseADeviceFirst(t *testing.T) {
 		d, err := Open(Config{Driver: driver})
 		require.NoError(t, err)
 		var engines [4]*engine
-		together(len(engines), func(number int) {
+		together.Run(len(engines), func(number int) {
 			var err error
 			engines[number], err = d.use()
 			assert.NoError(t, err)
@@ -1183,7 +1170,7 @@ func TestManyGoroutinesUseADeviceThatDoesNotOpen(t *testing.T) {
 	require.NoError(t, driver.Add(fault.Rule{Func: "cuDevicePrimaryCtxRetain", Result: cudadrv.Unknown}))
 	d, err := Open(Config{Driver: driver})
 	require.NoError(t, err)
-	together(4, func(int) {
+	together.Run(4, func(int) {
 		for range 300 {
 			e, err := d.use()
 			assert.Nil(t, e)
@@ -1282,7 +1269,7 @@ func TestObserversAmongChangesOfSettings(t *testing.T) {
 	t.Parallel()
 	d, err := Open(Config{Driver: sim.New(sim.Config{})})
 	require.NoError(t, err)
-	together(3, func(number int) {
+	together.Run(3, func(number int) {
 		for i := range 100 {
 			if number > 0 {
 				stop, err := d.Observe(Observer{})

@@ -303,7 +303,7 @@ func TestABranchIsBehindTheAllocationOfItsBuffers(t *testing.T) {
 		assert.Equal(t, before+1, waits(), "it has waited")
 		require.NoError(t, e.Wait(d))
 		require.NoError(t, e.Fill8(cuda.Whole(y), 4))
-		assert.Equal(t, before+2, waits(), "it is behind d, and so behind c")
+		assert.Equal(t, before+2, waits(), "it follows d, and so c")
 		require.NoError(t, c.Wait(e))
 		require.NoError(t, c.Fill8(cuda.Whole(y), 5))
 		r.free(y)

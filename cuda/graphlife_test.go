@@ -2,7 +2,6 @@ package cuda_test
 
 import (
 	"runtime"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -15,6 +14,7 @@ import (
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/sim"
 	"github.com/go-vram/vram/internal/recovered"
+	"github.com/go-vram/vram/internal/together"
 )
 
 // heapBytes returns the live bytes of the Go heap.
@@ -142,7 +142,7 @@ func TestManyGoroutinesLaunchAGraph(t *testing.T) {
 	} {
 		for range 150 {
 			g := r.graph(c, func() { require.NoError(t, c.Launch(r.touch, cuda.Cover(1, 1), cuda.In(x))) })
-			together(len(on), func(i int) { assert.NoError(t, launch(g, on[i])) })
+			together.Run(len(on), func(i int) { assert.NoError(t, launch(g, on[i])) })
 			require.Equal(t, len(on), cuda.LaunchStreams(g), name)
 			require.NoError(t, g.Close())
 		}
@@ -150,20 +150,6 @@ func TestManyGoroutinesLaunchAGraph(t *testing.T) {
 	r.sync(on[:]...)
 	r.free(x)
 	assert.Empty(t, r.dev.Hazards())
-}
-
-// together runs a function on goroutines that begin at the same time, and waits for them.
-func together(goroutines int, f func(number int)) {
-	var all sync.WaitGroup
-	begin := make(chan struct{})
-	for i := range goroutines {
-		all.Go(func() {
-			<-begin
-			f(i)
-		})
-	}
-	close(begin)
-	all.Wait()
 }
 
 // An event that is closed while others use it ends once, after the last call: calls before the end succeed, and later ones are refused.
@@ -175,7 +161,7 @@ func TestManyGoroutinesUseAnEventAtItsEnd(t *testing.T) {
 		e, err := c.Record()
 		require.NoError(t, err)
 		var closed atomic.Int32
-		together(4, func(number int) {
+		together.Run(4, func(number int) {
 			if number < 2 {
 				if err := e.Close(); err == nil {
 					closed.Add(1)

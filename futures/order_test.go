@@ -4,12 +4,13 @@ import (
 	"context"
 	"runtime"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram/internal/together"
 )
 
 // wide is a value that takes a millisecond to write, 4 MiB, so that a reader that is notified too
@@ -28,24 +29,6 @@ var widest = func() *wide {
 // full reports whether its end is there, which is written last.
 func (w *wide) full() bool { return w[len(w)-1] == 7 }
 
-// together runs functions on goroutines that begin at the same moment.
-func together(fns ...func()) {
-	var all sync.WaitGroup
-	var ready atomic.Int32
-	for _, fn := range fns {
-		all.Go(func() {
-			ready.Add(1)
-			for spins := 0; ready.Load() < int32(len(fns)); spins++ { // a channel would wake them one after the other
-				if spins > 1000 {
-					runtime.Gosched()
-				}
-			}
-			fn()
-		})
-	}
-	all.Wait()
-}
-
 // A reader that finds the answer finds all of it: it is written before it is published, and before
 // the gate opens.
 func TestAnAnswerIsWrittenBeforeItIsPublished(t *testing.T) {
@@ -60,7 +43,7 @@ func TestAnAnswerIsWrittenBeforeItIsPublished(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for range 20 {
 				p := new(Promise[wide])
-				together(func() { p.Complete(*widest, errTest) }, func() {
+				together.Funcs(func() { p.Complete(*widest, errTest) }, func() {
 					find(p)
 					assert.True(t, p.val.full(), "the end of the value is missing")
 					assert.ErrorIs(t, p.core.err, errTest)
@@ -92,7 +75,7 @@ func TestAFailedPartIsNotReleased(t *testing.T) {
 		p, q := new(Promise[int]), new(Promise[int])
 		var released atomic.Int64
 		f := All(func(v int) { released.Add(int64(v)) }, p.Future(), q.Future(), Done(4))
-		together(func() { p.Complete(1, errTest) }, func() { q.Complete(2, errTest) })
+		together.Funcs(func() { p.Complete(1, errTest) }, func() { q.Complete(2, errTest) })
 		_, err := f.Await(t.Context())
 		require.ErrorIs(t, err, errTest)
 		for released.Load() == 0 { // on a goroutine of its own
@@ -108,7 +91,7 @@ func TestWaitersShareOneGate(t *testing.T) {
 	for range 5000 {
 		p := new(Promise[int])
 		var one, other <-chan struct{}
-		together(func() { one = p.Future().Done() }, func() { other = p.Future().Done() })
+		together.Funcs(func() { one = p.Future().Done() }, func() { other = p.Future().Done() })
 		require.Equal(t, one, other)
 	}
 }

@@ -3,7 +3,6 @@ package host
 import (
 	"errors"
 	"runtime"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -13,21 +12,8 @@ import (
 
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/internal/fence"
+	"github.com/go-vram/vram/internal/together"
 )
-
-// together runs a function on goroutines that begin at the same time, and waits for them.
-func together(goroutines int, f func(number int)) {
-	var all sync.WaitGroup
-	begin := make(chan struct{})
-	for i := range goroutines {
-		all.Go(func() {
-			<-begin
-			f(i)
-		})
-	}
-	close(begin)
-	all.Wait()
-}
 
 // keeping is memory whose uses are kept.
 type keeping struct{}
@@ -39,7 +25,7 @@ func TestManyGoroutinesAnnounceUses(t *testing.T) {
 	const streams = 4
 	for round := range 1000 {
 		s := &slot{where: keeping{}}
-		together(streams, func(number int) {
+		together.Run(streams, func(number int) {
 			for i := range 1 + round%2*(streams-1) { // one of its own, or the same ones in other orders
 				assert.NoError(t, s.announce(cudadrv.Stream(1+(number+i)%streams), 0))
 			}
@@ -70,7 +56,7 @@ func TestManyGoroutinesShareStamps(t *testing.T) {
 			free(t, b)
 		}
 		r.sim.Advance(time.Hour)
-		together(4, func(number int) {
+		together.Run(4, func(number int) {
 			if number == 0 {
 				p.look()
 				return
@@ -117,7 +103,7 @@ func TestManyGoroutinesReleaseMemory(t *testing.T) {
 		for i := range blocks {
 			blocks[i] = alloc(t, p, 4096, 0)
 		}
-		together(len(blocks), func(number int) {
+		together.Run(len(blocks), func(number int) {
 			assert.NoError(t, p.Free(blocks[number]))
 			_, err := p.Trim(t.Context())
 			assert.NoError(t, err)
@@ -136,7 +122,7 @@ func TestManyGoroutinesCloseOnce(t *testing.T) {
 	for range 500 {
 		var once closeOnce
 		var calls atomic.Int32
-		together(4, func(int) { assert.NoError(t, once.do(func() error { calls.Add(1); return nil })) })
+		together.Run(4, func(int) { assert.NoError(t, once.do(func() error { calls.Add(1); return nil })) })
 		require.EqualValues(t, 1, calls.Load())
 		require.True(t, once.done())
 	}
@@ -151,7 +137,7 @@ func TestFiguresAmongGoroutines(t *testing.T) {
 	track := must[*Track](t)(Tracked(p))
 	limit := must[*Limit](t)(Limited(track, Bounds{Blocks: 9, Bytes: 2 * bytes}))
 	var served, limited, wrong atomic.Uint64
-	together(goroutineCount, func(int) {
+	together.Run(goroutineCount, func(int) {
 		for range rounds {
 			var blocks [3]Block // more than the limit
 			for i := range blocks {

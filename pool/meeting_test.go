@@ -3,28 +3,15 @@ package pool
 import (
 	"math/rand/v2"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-)
 
-// together runs a function on goroutines that begin at the same time, and waits for them.
-func together(goroutines int, f func(number int)) {
-	var all sync.WaitGroup
-	begin := make(chan struct{})
-	for i := range goroutines {
-		all.Go(func() {
-			<-begin
-			f(i)
-		})
-	}
-	close(begin)
-	all.Wait()
-}
+	"github.com/go-vram/vram/internal/together"
+)
 
 // Each event of a tenant among goroutines is counted once, and they never have more than its quota.
 func TestFiguresOfATenantAmongGoroutines(t *testing.T) {
@@ -34,7 +21,7 @@ func TestFiguresOfATenantAmongGoroutines(t *testing.T) {
 	var parts [goroutineCount]TenantStats
 	var waits [goroutineCount][]time.Duration
 	var taken atomic.Int64
-	together(goroutineCount, func(number int) {
+	together.Run(goroutineCount, func(number int) {
 		random, n := rand.New(rand.NewPCG(uint64(number), 1)), &parts[number] //nolint:gosec // a test
 		for range rounds {
 			bytes := (1 + random.Int64N(3)) * page
@@ -88,7 +75,7 @@ func TestATallyAmongGoroutines(t *testing.T) {
 	for i := range streams {
 		streams[i].Init(&device)
 	}
-	together(goroutineCount, func(number int) {
+	together.Run(goroutineCount, func(number int) {
 		s := &streams[number%len(streams)]
 		for range rounds {
 			s.OutOfMemory()
@@ -113,7 +100,7 @@ func TestReadingsOfATenantAmongGoroutines(t *testing.T) {
 		c := (*TenantControl)(tenant)
 		require.True(t, c.Charge(2*page))
 		c.Hold(page)
-		together(2, func(number int) {
+		together.Run(2, func(number int) {
 			if number == 0 {
 				for range 4 {
 					c.NoteWait(1)

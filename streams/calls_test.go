@@ -30,7 +30,7 @@ type streamCall struct {
 	make   func(s, other *Stream) error
 }
 
-// streamCalls returns all calls, by name. The tenant is that of one of them.
+// streamCalls returns all calls, by name. One of them has the tenant.
 func streamCalls(owner *pool.Tenant) map[string]streamCall {
 	const wait, event, sync = "cuStreamWaitEvent", "cuEventRecord", "cuStreamSynchronize"
 	zeroed := func(s *Stream, owner *pool.Tenant) error {

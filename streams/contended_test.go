@@ -1,9 +1,7 @@
 package streams
 
 import (
-	"runtime"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -17,25 +15,8 @@ import (
 	poolcore "github.com/go-vram/vram/internal/pool/core"
 	"github.com/go-vram/vram/internal/stream/core"
 	"github.com/go-vram/vram/internal/stream/magazine"
+	"github.com/go-vram/vram/internal/together"
 )
-
-// together runs fn with the numbers below n on goroutines that begin at the same moment.
-func together(n int, fn func(i int)) {
-	var all sync.WaitGroup
-	var ready atomic.Int64
-	for i := range n {
-		all.Go(func() {
-			ready.Add(1)
-			for spins := 0; ready.Load() < int64(n); spins++ {
-				if spins > 1000 {
-					runtime.Gosched()
-				}
-			}
-			fn(i)
-		})
-	}
-	all.Wait()
-}
 
 const (
 	changers = 3 // goroutines that change one list
@@ -152,7 +133,7 @@ func TestListsAmongGoroutines(t *testing.T) {
 						want = append(want, i)
 					}
 				}
-				together(changers, func(g int) {
+				together.Run(changers, func(g int) {
 					for i := g * changes; i < (g+1)*changes; i++ {
 						list.add(i)
 					}
@@ -185,7 +166,7 @@ func TestAnEntryAmongGoroutines(t *testing.T) {
 		var seen [changers]*seen
 		o := &order{}
 		var readers [changers]*reader
-		together(changers, func(g int) {
+		together.Run(changers, func(g int) {
 			seen[g], readers[g] = c.of(of), o.reader(of)
 			c.add(of)
 		})
@@ -204,7 +185,7 @@ func TestClosesAmongGoroutines(t *testing.T) {
 	h := &r.stream(core.Budget{}).cuda
 	for range 300 {
 		var first atomic.Int64
-		together(changers, func(int) {
+		together.Run(changers, func(int) {
 			h.calls.Add(1)
 			ends, err := h.claimClose()
 			assert.NoError(t, err)
@@ -225,27 +206,27 @@ func TestTheFirstFaultAmongCalls(t *testing.T) {
 	defer r.faults.Clear()
 	var f Faults
 	broken := &cudadrv.CallError{Func: "cuLaunchKernel", Result: cudadrv.IllegalAddress}
-	var meanwhile, before *DeviceFailedError
+	var later, before *DeviceFailedError
 	failed := f.Failed(broken, r.device, func() ([]FailedLaunch, bool) {
-		require.ErrorAs(t, f.Failed(broken, r.device, func() ([]FailedLaunch, bool) { return nil, true }), &meanwhile)
+		require.ErrorAs(t, f.Failed(broken, r.device, func() ([]FailedLaunch, bool) { return nil, true }), &later)
 		return nil, true
 	})
 	require.ErrorAs(t, failed, &before)
 	require.NotNil(t, before.First)
-	assert.Same(t, meanwhile.First, before.First)
+	assert.Same(t, later.First, before.First)
 }
 
-// The value that is kept with a stream is the first one, also for a call that makes another meanwhile.
+// The value that is kept with a stream is the first one, also for a call that makes another at the same time.
 func TestAttachedValuesMeet(t *testing.T) {
 	t.Parallel()
 	x := Submitter{&Stream{}}
-	var meanwhile any
+	var later any
 	value := x.Attached(func() any {
-		meanwhile = x.Attached(func() any { return new(int) })
+		later = x.Attached(func() any { return new(int) })
 		return new(int)
 	})
-	assert.Same(t, meanwhile, value)
-	assert.Same(t, meanwhile, x.Attached(nil))
+	assert.Same(t, later, value)
+	assert.Same(t, later, x.Attached(nil))
 }
 
 // lookedAt is a stream's turn that counts the looks for its largest blocks.
@@ -263,7 +244,7 @@ func TestLooksForTheLargestBuffersAmongGoroutines(t *testing.T) {
 	p := &Peers{}
 	p.change(func([]*peer) []*peer { return []*peer{{entry: l}} })
 	for i := range 500 {
-		together(changers, func(int) { p.Largest() })
+		together.Run(changers, func(int) { p.Largest() })
 		require.EqualValues(t, i+1, l.looks.Load())
 		p.expire()
 	}

@@ -441,7 +441,7 @@ func TestKindsOfWorks(t *testing.T) {
 	r.rests(home)
 }
 
-// Locks have one sequence: any two orders come in it one after the other, also those of two devices that have one number.
+// Locks have one sequence: any two orders come in it one after the other, also on two devices that have one number.
 func TestLocksHaveOneSequence(t *testing.T) {
 	t.Parallel()
 	var all []*order

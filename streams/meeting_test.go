@@ -13,6 +13,7 @@ import (
 	poolcore "github.com/go-vram/vram/internal/pool/core"
 	"github.com/go-vram/vram/internal/recoveredtest"
 	"github.com/go-vram/vram/internal/stream/core"
+	"github.com/go-vram/vram/internal/together"
 )
 
 const meetCount = 4 // goroutines that meet
@@ -23,7 +24,7 @@ func TestCountsOfAStreamAmongGoroutines(t *testing.T) {
 	t.Parallel()
 	const rounds = 50
 	r, s, other := pair(t, 16*mib)
-	together(meetCount, func(int) {
+	together.Run(meetCount, func(int) {
 		for range rounds {
 			forbidden(t, s.cuda.forbidden("cuEventRecord"), s, "cuEventRecord")
 		}
@@ -34,7 +35,7 @@ func TestCountsOfAStreamAmongGoroutines(t *testing.T) {
 	h, err := submitter(t, s).NewHold()
 	require.NoError(t, err)
 	before := h.s.cuda.crossings.count.Load()
-	together(meetCount, func(number int) {
+	together.Run(meetCount, func(number int) {
 		for range rounds {
 			alloc := h.Alloc
 			if number%2 == 0 {
@@ -51,7 +52,7 @@ func TestCountsOfAStreamAmongGoroutines(t *testing.T) {
 	taken := must(t, other, 14*mib)
 	x := s.request(Request{Bytes: 8 * mib, Wait: true})
 	s.ref.Tell(&x.claim)
-	together(meetCount, func(int) {
+	together.Run(meetCount, func(int) {
 		for range rounds {
 			x.claim.await(true)
 			x.claim.await(false)
@@ -73,7 +74,7 @@ func TestAnOrderIsLockedAmongGoroutines(t *testing.T) {
 	o := newOrder(home)
 	var reading atomic.Int64
 	var written uint64 // guarded by the lock
-	together(meetCount, func(number int) {
+	together.Run(meetCount, func(number int) {
 		for round := range rounds {
 			if (number+round)%3 == 0 {
 				o.lock(true, nil)
@@ -102,7 +103,7 @@ func TestAnOrderIsSettledOnceAmongGoroutines(t *testing.T) {
 	for range 100 {
 		o := newOrder(home)
 		var counts [meetCount]uint64
-		together(meetCount, func(number int) {
+		together.Run(meetCount, func(number int) {
 			o.settle(nil)
 			counts[number] = o.settled.Load()
 		})
@@ -119,12 +120,12 @@ func TestStrandsAmongGoroutines(t *testing.T) {
 	for range 50 {
 		s := r.stream(core.Budget{})
 		tail := submitter(t, s).Tail()
-		together(meetCount, func(int) {
+		together.Run(meetCount, func(int) {
 			tail.MayStrand()
 			tail.Strand()
 		})
 		require.Equal(t, meetCount, tail.strand().now.Load().stuck)
-		together(meetCount, func(int) { tail.Unstrand() })
+		together.Run(meetCount, func(int) { tail.Unstrand() })
 		require.Zero(t, tail.strand().now.Load().stuck)
 		require.NoError(t, s.Close())
 	}
@@ -154,7 +155,7 @@ func TestALookMeetsTheEndOfTheLastAmongGoroutines(t *testing.T) {
 		last := &listing{done: make(chan struct{})}
 		close(last.done)
 		p.found.Store(last)
-		together(2, func(number int) {
+		together.Run(2, func(number int) {
 			if number == 0 {
 				p.expire()
 				expired.Store(true)

@@ -144,10 +144,10 @@ func TestAPanicAtTheEndOfATurnLosesNoEffects(t *testing.T) {
 		s.turn.state.core = books // for the end of the test
 		counted := s.panics.Count()
 		if before {
-			assert.EqualValues(t, 1, counted, "that of the audit, beside those that the actor counts")
+			assert.EqualValues(t, 1, counted, "the panic of the audit; the actor counts the others")
 		}
 		host.run()
-		assert.Equal(t, counted+1, s.panics.Count(), "that of the effect")
+		assert.Equal(t, counted+1, s.panics.Count(), "the panic of the effect")
 		for _, f := range []futures.Future[Buffer]{waits, looks.promise.Future()} {
 			r.until(f.Completed)
 			_, err := f.Await(t.Context())

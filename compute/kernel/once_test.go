@@ -64,7 +64,7 @@ func TestAFailureIsForgottenBeforeItIsSeen(t *testing.T) {
 	}
 }
 
-// The end of a measurement that was not completed leaves a choice that was made meanwhile, and a kind of work that is not measured.
+// The end of a measurement that was not completed leaves a choice that was made during it, and a kind of work that is not measured.
 func TestAMeasurementThatWasGivenUpEndsItsOwnStateAlone(t *testing.T) {
 	for _, retry := range []bool{false, true} {
 		after := map[bool]uint32{false: settled, true: open}[retry]

@@ -21,21 +21,8 @@ import (
 	"github.com/go-vram/vram/compute/tensor/layout"
 	"github.com/go-vram/vram/cuda"
 	"github.com/go-vram/vram/cudadrv/sim"
+	"github.com/go-vram/vram/internal/together"
 )
-
-// together runs a function on goroutines that begin at the same time, and waits for them.
-func together(goroutines int, f func(number int)) {
-	var all sync.WaitGroup
-	begin := make(chan struct{})
-	for i := range goroutines {
-		all.Go(func() {
-			<-begin
-			f(i)
-		})
-	}
-	close(begin)
-	all.Wait()
-}
 
 // compiling returns a compiler and its simulated device, whose kernels do nothing.
 func compiling(t *testing.T, with ...Option) (*Compiler, *vram.Device) {
@@ -74,7 +61,7 @@ func TestFiguresOfCodeAmongGoroutines(t *testing.T) {
 	const goroutineCount, rounds = 4, 30
 	const nothing = ".version 7.0\n.target sm_50\n.address_size 64\n.visible .entry nothing() { ret; }\n// "
 	c, _ := compiling(t, WithStore(torn{}), Threads(goroutineCount))
-	together(goroutineCount, func(number int) {
+	together.Run(goroutineCount, func(number int) {
 		for round := range rounds {
 			load := func(text string, good bool) {
 				f, err := c.RawPTX(text, "nothing").Await(t.Context())
@@ -142,7 +129,7 @@ func TestChoicesAmongGoroutines(t *testing.T) {
 	for range rounds {
 		s := &choices{program: k.program, tuner: c.tuner}
 		s.all.Store(&map[class]*choice{})
-		together(goroutineCount, func(number int) {
+		together.Run(goroutineCount, func(number int) {
 			for i := range classCount {
 				if number > 0 {
 					g := all[i]
@@ -180,7 +167,7 @@ func TestWarmUpsAmongGoroutines(t *testing.T) {
 			needs, texts = append(needs, Need{Kernel: k, Layouts: layouts}), append(texts, text)
 		}
 	}
-	together(goroutineCount, func(number int) {
+	together.Run(goroutineCount, func(number int) {
 		for i := range needs {
 			at := (i + number*len(needs)/goroutineCount) % len(needs)
 			text, err := needs[at].Kernel.Text(needs[at].Layouts...)
@@ -211,7 +198,7 @@ func TestTicketsAmongGoroutines(t *testing.T) {
 		all := &contextTickets{on: on, launches: b}
 		require.NoError(t, all.renew(on))
 		var apart sync.Map
-		together(goroutineCount, func(number int) {
+		together.Run(goroutineCount, func(number int) {
 			switch number {
 			case 0:
 				assert.NoError(t, all.Close())
@@ -253,7 +240,7 @@ func TestMeasurementsAmongGoroutines(t *testing.T) {
 	before := dev.Stats().LiveBytes
 	ended, end := context.WithCancel(t.Context())
 	end()
-	together(goroutineCount, func(number int) {
+	together.Run(goroutineCount, func(number int) {
 		outputs := []*tensor.Tensor{out[number]}
 		for range rounds {
 			rows, err := k.Tune(t.Context(), outputs, in[number])

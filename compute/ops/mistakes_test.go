@@ -96,7 +96,7 @@ func TestNothingIsNoOperand(t *testing.T) {
 	}, optional, "with the other tensors alike")
 }
 
-// An error of an operation names it, as that of its form with or without Into does, and each output and operand that Into was given.
+// An error of an operation names it, with or without Into, and each output and operand that Into was given.
 func TestErrorsNameTheOperationAndItsTensors(t *testing.T) {
 	r := newRigOn(t, launching(t))
 	memory := r.zeros(2, 40)

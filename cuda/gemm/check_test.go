@@ -49,7 +49,7 @@ func TestOverflows(t *testing.T) {
 	assert.Equal(t, int64(4)<<40, e.C)
 }
 
-// The extent of an operand is that of numbers without a limit, or it is refused.
+// The extent of an operand equals the one computed by numbers without a limit, or the operand is refused.
 func TestExtentsAgainstLargeNumbers(t *testing.T) {
 	far := []int64{1, 3, math.MaxInt64}
 	for _, part := range []int64{2, 4, 8} {

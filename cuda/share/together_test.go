@@ -16,7 +16,7 @@ import (
 	"github.com/go-vram/vram/cudadrv/sim"
 )
 
-// Calls of all kinds meet each other on linked memory and its peer: each fence is taken once, and the figures are those of the callers.
+// Calls of all kinds meet each other on linked memory and its peer: each fence is taken once, and the figures equal the counts of the callers.
 func TestCallsMeetAmongGoroutines(t *testing.T) {
 	const perSide, rounds = 2, 60
 	for name, without := range map[string]cudadrv.Capability{"by event": 0, "by host": cudadrv.EventSharing} {

@@ -207,7 +207,7 @@ func TestConfigThatCannotBe(t *testing.T) {
 	assert.Empty(t, (*cpu.Driver)(nil).Faults())
 }
 
-// Each number of a Config is that of its name.
+// Each number of a Config has the effect of its name.
 func TestNumbersOfAConfig(t *testing.T) {
 	d := cpu.New(cpu.Config{Devices: 3, TotalBytes: 64 << 20, MaxInstructions: 1 << 20})
 	count, err := d.DeviceCount()

@@ -263,7 +263,7 @@ func TestAuditFindsWhatDoesNotAddUp(t *testing.T) {
 	}
 }
 
-// A set of numbers has those that were added to it, and those of sets that were, and no other.
+// A set of numbers has the numbers that were added to it, the numbers of added sets, and no other.
 func TestNodesAgainstAMap(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var sets [3]nodes

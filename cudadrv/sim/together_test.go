@@ -1,35 +1,21 @@
 package sim_test
 
 import (
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-vram/vram/cudadrv/sim"
+	"github.com/go-vram/vram/internal/together"
 )
-
-// together calls a function in so many goroutines, which begin at the same time.
-func together(goroutines int, f func(number int)) {
-	var all sync.WaitGroup
-	begin := make(chan struct{})
-	for i := range goroutines {
-		all.Go(func() {
-			<-begin
-			f(i)
-		})
-	}
-	close(begin)
-	all.Wait()
-}
 
 // Views that open and close at the same time count: the GPU's memory lasts as long as one of them, and no longer.
 func TestManyGoroutinesOpenAndClose(t *testing.T) {
 	drv, kept := start(t, sim.Config{Bytes: true})
 	p, err := kept.MemAlloc(granule)
 	require.NoError(t, err)
-	together(4, func(int) {
+	together.Run(4, func(int) {
 		for range 50 {
 			dev, err := drv.Open(0)
 			if !assert.NoError(t, err) {
@@ -52,7 +38,7 @@ func TestManyGoroutinesLockHostMemory(t *testing.T) {
 	_, dev := start(t, sim.Config{Bytes: true})
 	p, err := dev.MemAlloc(granule)
 	require.NoError(t, err)
-	together(4, func(int) {
+	together.Run(4, func(int) {
 		own := make([]byte, 4096)
 		for range 50 {
 			assert.NoError(t, dev.MemHostRegister(own))

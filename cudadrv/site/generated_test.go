@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-vram/vram/cudadrv/site"
+	"github.com/go-vram/vram/internal/together"
 )
 
 // Functions of a file that has called Generated are left out where they are the innermost, inlined or not, with helpers and without.
@@ -32,19 +33,12 @@ func TestGeneratedFilesAreLeftOut(t *testing.T) {
 func TestManyGoroutinesMarkFiles(t *testing.T) {
 	for range 600 {
 		restore := site.ForgetMarks()
-		var all sync.WaitGroup
-		begin := make(chan struct{})
 		const goroutines, each = 4, 8
-		for g := range goroutines {
-			all.Go(func() {
-				<-begin
-				for i := range each {
-					site.Mark(strconv.Itoa(g*each + i))
-				}
-			})
-		}
-		close(begin)
-		all.Wait()
+		together.Run(goroutines, func(g int) {
+			for i := range each {
+				site.Mark(strconv.Itoa(g*each + i))
+			}
+		})
 		for i := range goroutines * each {
 			require.True(t, site.Marked(strconv.Itoa(i)), i)
 		}

@@ -279,7 +279,7 @@ func TestThePeakOfAStreamThatHasEnded(t *testing.T) {
 	})
 }
 
-// A stream that has ended is part of the peaks of live and of pending bytes, also where nobody read statistics meanwhile: since the
+// A stream that has ended is part of the peaks of live and of pending bytes, also where nobody read statistics before its end: since the
 // last reset, and of a measurement inside which it ended, wherever it was opened.
 func TestPeaksOfStreamsThatHaveEnded(t *testing.T) {
 	freeAll(t, must(t, openHouse(t, vram.Config{}, sim.Config{}).stream(), 1)) // once: allocations of the process, not of the test

@@ -35,8 +35,8 @@ func houseLayers() []layer {
 			"a file format does not depend on the allocator",
 		},
 		{
-			[]string{"internal/jsonform", "internal/watermark", "internal/region", "internal/limits", "internal/leaks"},
-			"writing a value, keeping its maximum, marking a slow path and looking for goroutines do not depend on the owner",
+			[]string{"internal/jsonform", "internal/watermark", "internal/region", "internal/limits", "internal/leaks", "internal/together"},
+			"writing a value, keeping its maximum, marking a slow path, looking for goroutines and starting them do not depend on the owner",
 		},
 		{
 			[]string{"compute/ptx"},

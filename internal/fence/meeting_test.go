@@ -87,7 +87,7 @@ func TestAWaitAmongGoroutinesEndsWithTheFirst(t *testing.T) {
 			assert.NoError(t, err)
 			select {
 			case <-over:
-				assert.Fail(t, "the first wait goes on")
+				assert.Fail(t, "the first wait has not ended")
 			default:
 			}
 		}

@@ -237,7 +237,7 @@ func TestAllWaitsForAQueryEndWithIt(t *testing.T) {
 	}
 }
 
-// Two waits that announce themselves at once end together: the one that comes meanwhile is not forgotten.
+// Two waits that announce themselves at once end together: the second one is not forgotten.
 func TestAWaitThatComesWhileAnotherAnnouncesItself(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -246,16 +246,16 @@ func TestAWaitThatComesWhileAnotherAnnouncesItself(t *testing.T) {
 	b.take(l, l.Next())
 	c, number := l.oldest()
 	require.NotNil(t, c)
-	var meanwhile <-chan struct{}
+	var second <-chan struct{}
 	l.reach = func() {
 		l.reach = nil
-		meanwhile = l.whenSettled()
+		second = l.whenSettled()
 	}
 	over := l.whenSettled()
 	require.NotNil(t, over)
-	assert.Equal(t, meanwhile, over)
+	assert.Equal(t, second, over)
 	l.put(c, number)
-	<-meanwhile
+	<-second
 	<-over
 }
 

@@ -85,19 +85,16 @@ func (n namer) selector(x *ast.SelectorExpr) {
 		}
 		changed := n.of(x.X) + "." + other.Name()
 		switch {
-		case n.written[x] && !n.addressed(x):
+		case n.written[x] && simple(field.Type()):
 			n.add(OtherName, x.Pos(), x.End(), changed, n.around(x, "(*mutantPick("+number+", &", ", &"+changed+"))"))
 		case n.methods[x] && isAtomic(field.Type()):
 			n.add(OtherName, x.Pos(), x.End(), changed, n.around(x, "mutantPick("+number+", &", ", &"+changed+")"))
-		case simple(field.Type()) && !n.written[x]:
+		case simple(field.Type()):
 			n.add(OtherName, x.Pos(), x.End(), changed, n.around(x, "mutantPick("+number+", ", ", "+changed+")"))
 		}
 		return
 	}
 }
-
-// addressed reports whether the field of a value that has no address is meant: an element of a map.
-func (n namer) addressed(x *ast.SelectorExpr) bool { return !simple(n.typeOf(x)) }
 
 // ident takes the variable of the same type that is declared last before it, or the next constant of the same type.
 func (n namer) ident(x *ast.Ident) {

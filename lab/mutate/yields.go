@@ -18,8 +18,8 @@ import (
 //go:embed yielding.go.txt
 var yielding string
 
-// Yields returns the files that have atomic variables or locks, by absolute paths, with yields before and after each use of one, and texts, such as the texts of a
-// Schemata, which replace the source of these packages.
+// Yields returns the files that have atomic variables or locks, by absolute paths, with yields before and after each use of one, and texts, such as
+// the texts of a Schemata, which replace the source of these packages.
 func (p *Program) Yields(texts map[string]string) (map[string]string, error) {
 	all := map[string]string{}
 	maps.Copy(all, texts)
@@ -133,6 +133,7 @@ func unlocks(info *types.Info, call *ast.CallExpr) bool {
 	return ok && usesLock(info, of) && strings.HasSuffix(of.Sel.Name, "Unlock")
 }
 
+// methodOf reports whether a selector is a method of a type in a package.
 func methodOf(info *types.Info, of *ast.SelectorExpr, path string) bool {
 	s := info.Selections[of]
 	return s != nil && s.Kind() != types.FieldVal && s.Obj().Pkg() != nil && s.Obj().Pkg().Path() == path

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -15,21 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-vram/vram/compute/kernel/store"
+	"github.com/go-vram/vram/internal/together"
 )
-
-// together runs a function on goroutines that begin at the same time, and waits for them.
-func together(goroutines int, f func(number int)) {
-	var all sync.WaitGroup
-	begin := make(chan struct{})
-	for i := range goroutines {
-		all.Go(func() {
-			<-begin
-			f(i)
-		})
-	}
-	close(begin)
-	all.Wait()
-}
 
 // Each hit, miss, damaged entry, loss and failed operation among goroutines is counted once, with its bytes.
 func TestFiguresAmongGoroutines(t *testing.T) {
@@ -71,7 +57,7 @@ func TestFiguresAmongGoroutines(t *testing.T) {
 	s.Put(keyOf("0 old"), image)
 	aged(t, folder, keyOf("0 old"), 100*24*time.Hour)
 	failing.Store(true)
-	together(goroutineCount, func(number int) {
+	together.Run(goroutineCount, func(number int) {
 		torn := keyOf(fmt.Sprint("torn ", number))
 		for round := range rounds {
 			assert.NoError(t, os.WriteFile(filepath.Join(folder, store.Name(torn)), []byte("torn"), 0o600))
@@ -109,7 +95,7 @@ func TestEvictionsAmongGoroutines(t *testing.T) {
 	folder := t.TempDir()
 	s := store.Open(store.Config{Folder: folder, LimitBytes: limit})
 	var writtenBytes atomic.Int64
-	together(goroutineCount, func(number int) {
+	together.Run(goroutineCount, func(number int) {
 		for round := range rounds {
 			k, image := keyOf(fmt.Sprint(number, " ", round)), make([]byte, 10*round)
 			s.Put(k, image)

@@ -578,7 +578,7 @@ func TestSqueezeRemovesTheNamedDimensions(t *testing.T) {
 	})
 }
 
-// A layout cannot be broadcast to a shape that no layout has; the error is that of the shape.
+// A layout cannot be broadcast to a shape that no layout has; the error names the shape.
 func TestBroadcastToAShapeThatCannotBe(t *testing.T) {
 	for _, shape := range [][]int{{-1}, {2, -3}, {1, 1, 1, 1, 1, 1, 1, 1, 1}, {1 << 32, 1 << 32}} {
 		_, want := layout.Of(shape...)

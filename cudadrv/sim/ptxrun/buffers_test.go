@@ -45,7 +45,7 @@ func TestFreedBuffersAreForgotten(t *testing.T) {
 	}
 }
 
-// The allocator tells of buffers while the simulated driver, one call at a time, asks for those of its work.
+// The allocator tells of buffers while the simulated driver, one call at a time, asks for the buffers of its work.
 func TestBuffersAmongGoroutines(t *testing.T) {
 	t.Parallel()
 	o := NewBuffers(false)

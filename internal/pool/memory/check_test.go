@@ -170,7 +170,7 @@ func TestACloseThatFailsLosesOneHandle(t *testing.T) {
 	}
 }
 
-// Victims have as many bytes as it says: those of whole handles, at least as many as were asked for, or all.
+// Victims have as many bytes as it says: whole handles of at least as many as were asked for, or all.
 func TestVictimsAreWholeHandles(t *testing.T) {
 	t.Parallel()
 	m := fourHandles(t)

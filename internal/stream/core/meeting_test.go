@@ -10,21 +10,8 @@ import (
 
 	"github.com/go-vram/vram/internal/sizeclass"
 	"github.com/go-vram/vram/internal/stream/magazine"
+	"github.com/go-vram/vram/internal/together"
 )
-
-// together runs a function on goroutines that begin at the same time, and waits for them.
-func together(goroutines int, f func(number int)) {
-	var all sync.WaitGroup
-	begin := make(chan struct{})
-	for i := range goroutines {
-		all.Go(func() {
-			<-begin
-			f(i)
-		})
-	}
-	close(begin)
-	all.Wait()
-}
 
 // Batches of goroutines that book their blocks while turns unbook others are in the books as long as they are booked, by size and in sum.
 func TestPartsAmongGoroutines(t *testing.T) {
@@ -33,7 +20,7 @@ func TestPartsAmongGoroutines(t *testing.T) {
 	var p Parts
 	var turn sync.Mutex
 	var kept [goroutineCount]PartSum
-	together(goroutineCount, func(number int) {
+	together.Run(goroutineCount, func(number int) {
 		for range rounds {
 			var s PartSum
 			for i := range uint32(4) {
@@ -75,7 +62,7 @@ func TestSlackIsGivenBackAmongGoroutines(t *testing.T) {
 	const goroutineCount, rounds, share = 4, 300, 20
 	var device Allowance
 	var taken atomic.Int64
-	together(goroutineCount, func(int) {
+	together.Run(goroutineCount, func(int) {
 		for range rounds {
 			units := device.take(7, share*slackShare<<sizeclass.UnitShift)
 			assert.LessOrEqual(t, taken.Add(int64(units)), int64(share)) //nolint:gosec // a few
@@ -97,7 +84,7 @@ func TestAGaugeAmongGoroutines(t *testing.T) {
 		worlds[i].core.usage.gauge = &gauge
 		worlds[i].core.SetSettings(Settings{Exact: true})
 	}
-	together(streams, func(number int) {
+	together.Run(streams, func(number int) {
 		w, random := worlds[number], rand.New(rand.NewPCG(uint64(number), 1)) //nolint:gosec // a test
 		source := func(need uint32) bool { return w.lend(0, need) }
 		for range rounds {

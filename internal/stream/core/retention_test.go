@@ -52,7 +52,7 @@ func TestUnusedMagazinesAreClosed(t *testing.T) {
 		}
 		w.core.retention.evictUnused()
 		for i, bytes := range lengths {
-			assert.Equal(t, i == used, w.exact(bytes).Open, "length %d of those of which %d is used", i, used)
+			assert.Equal(t, i == used, w.exact(bytes).Open, "length %d, where %d is used", i, used)
 		}
 		w.check()
 		w.finish(true)

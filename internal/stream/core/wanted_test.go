@@ -160,7 +160,7 @@ func TestAScopeBeginsWithWhatLives(t *testing.T) {
 }
 
 // The map has a range for each state of memory: free, live, pending, cached in a magazine, and the remainder of a span. They follow each
-// other from the first page on, each block is where its address says, and the sums are those of the statistics.
+// other from the first page on, each block is where its address says, and the sums equal the statistics.
 func TestTheMapHasEachState(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 4096, Budget{})

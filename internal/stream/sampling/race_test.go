@@ -1,33 +1,13 @@
 package sampling
 
 import (
-	"runtime"
-	"sync"
-	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-vram/vram/cudadrv/site"
+	"github.com/go-vram/vram/internal/together"
 )
-
-// together runs functions on goroutines that begin at the same moment.
-func together(fns ...func()) {
-	var all sync.WaitGroup
-	var ready atomic.Int32
-	for _, fn := range fns {
-		all.Go(func() {
-			ready.Add(1)
-			for spins := 0; ready.Load() < int32(len(fns)); spins++ { //nolint:gosec // a few
-				if spins > 1000 {
-					runtime.Gosched()
-				}
-			}
-			fn()
-		})
-	}
-	all.Wait()
-}
 
 // counted returns how many samples the register has.
 func (r *Register) counted() (samples int64) {
@@ -44,7 +24,7 @@ func TestFirstPlacesAmongGoroutines(t *testing.T) {
 		enter := func(i uintptr) func() {
 			return func() { r.Site(Labels{}, site.Stack{i}).Allocated(0, 1, all, all) }
 		}
-		together(enter(1), enter(2))
+		together.Funcs(enter(1), enter(2))
 		require.EqualValues(t, 2, r.counted())
 	}
 }
@@ -58,7 +38,7 @@ func TestPlacesMeetASweep(t *testing.T) {
 		var r Register
 		r.Site(Labels{}, site.Stack{1}).Allocated(0, 1, all, all)
 		tree := r.tree.Load()
-		together(func() {
+		together.Funcs(func() {
 			r.Site(Labels{Stream: 1}, long).Allocated(0, 1, all, all)
 		}, func() {
 			for range 2 { // the other's way is twice as long: it searches, and then enters
@@ -83,19 +63,19 @@ func TestPlacesAreCountedAmongGoroutines(t *testing.T) {
 				}
 			}
 		}
-		together(enters(1000), enters(2000), enters(3000), enters(4000))
+		together.Funcs(enters(1000), enters(2000), enters(3000), enters(4000))
 		require.EqualValues(t, 4*own+shared, tr.count.Load())
 		require.Len(t, tr.all(nil), 4*own+shared)
 	}
 }
 
-// Totals that a sweep gathers at a place are added to those of samples that come at the same time.
+// Totals that a sweep gathers at a place are added to the totals of samples that come at the same time.
 func TestSamplesMeetGathers(t *testing.T) {
 	const rounds = 200
 	var other Site
 	at, retired := &Site{other: &other}, &Site{other: &other}
 	retired.Allocated(0, 3, all, all)
-	together(func() {
+	together.Funcs(func() {
 		for range rounds {
 			at.gather(retired)
 		}
