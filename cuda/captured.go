@@ -118,15 +118,13 @@ func (p *capture) allocBatch(c *submission, dst []Buffer, bytes []int64) (err er
 	return nil
 }
 
-// take records a new buffer of a captured stream, and reports whether the stream may use its memory.
+// take records a new buffer of a captured stream, and reports whether the stream may use its memory. A call that found the capture before its end may
+// come after: its buffer is the graph's, too, and has memory that follows all uses so far.
 func (p *capture) take(c *submission, b Buffer) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	stream, memory := slices.Index(p.streams, c), spanOf(b)
-	if p.ended || stream < 0 {
-		return true
-	}
 	p.settle()
+	stream, memory := slices.Index(p.streams, c), spanOf(b)
 	if !p.order.free(stream, memory) {
 		return false
 	}
