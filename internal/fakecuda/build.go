@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync/atomic"
 )
 
 //go:embed source
@@ -40,9 +39,8 @@ func (e *BuildError) Unwrap() error { return e.Err }
 
 // Build writes the library into dir, which must exist, and returns its path: dir/libcuda.so.1, with the link dir/libcuda.so
 // for linkers and the headers in dir/source/include. It leaves out the symbols that hidden names as they are exported
-// ("cuMemCreate", "cuMemAlloc_v2"). The caller owns the files. It compiles, in a second, unless the call before had the same
-// compiler and hidden symbols: then it writes the same bytes again. Each file that is loaded has state of its own.
-// Errors: ErrNoCompiler, a *BuildError, or errors of writing files.
+// ("cuMemCreate", "cuMemAlloc_v2"). The caller owns the files. It compiles in a second, see Compile. Each file that is loaded has
+// state of its own. Errors: ErrNoCompiler, a *BuildError, or errors of writing files.
 func Build(dir string, hidden ...string) (string, error) {
 	compiler, err := FindCompiler()
 	if err != nil {
@@ -51,18 +49,21 @@ func Build(dir string, hidden ...string) (string, error) {
 	if err := writeSource(dir); err != nil {
 		return "", fmt.Errorf("fakecuda: writing the source: %w", err)
 	}
+	files, err := fs.Glob(source, "source/*.c") // the folder may have files of an earlier version
+	if err != nil {
+		return "", fmt.Errorf("fakecuda: finding the source: %w", err)
+	}
+	read, err := readSource()
+	if err != nil {
+		return "", fmt.Errorf("fakecuda: reading the source: %w", err)
+	}
+	content, err := Compile(compiler, dir, read, slices.Concat(flags(), Hide(hidden), files, []string{"-ldl"})...)
+	if err != nil {
+		return "", err
+	}
 	library := filepath.Join(dir, soname)
-	key := strings.Join(compiler, " ") + "\n" + strings.Join(hidden, " ")
-	if last := latest.Load(); last != nil && last.key == key {
-		if err := os.WriteFile(library, last.content, 0o755); err != nil {
-			return "", fmt.Errorf("fakecuda: %w", err)
-		}
-	} else {
-		content, err := compile(compiler, dir, library, hidden)
-		if err != nil {
-			return "", err
-		}
-		latest.Store(&build{key, content})
+	if err := os.WriteFile(library, content, 0o755); err != nil {
+		return "", fmt.Errorf("fakecuda: %w", err)
 	}
 	link := filepath.Join(dir, "libcuda.so")
 	if err := os.Remove(link); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -74,41 +75,6 @@ func Build(dir string, hidden ...string) (string, error) {
 	return library, nil
 }
 
-// build is a library that was compiled.
-type build struct {
-	key     string // the compiler and the hidden symbols
-	content []byte
-}
-
-// latest is the build that the process made last.
-var latest atomic.Pointer[build] //nolint:gochecknoglobals // The compiler would write it again: made on first use.
-
-// compile compiles the source in dir and returns the library.
-func compile(compiler []string, dir, library string, hidden []string) ([]byte, error) {
-	files, err := fs.Glob(source, "source/*.c") // the folder may have files of an earlier version
-	if err != nil {
-		return nil, fmt.Errorf("fakecuda: finding the source: %w", err)
-	}
-	for i, file := range files {
-		files[i] = filepath.Join(dir, filepath.FromSlash(file))
-	}
-	return Compile(compiler, library, slices.Concat(flags(dir), Hide(hidden), files, []string{"-ldl"})...)
-}
-
-// Compile makes a library by a compiler's command with more arguments, and returns its content. Errors: a *BuildError, or an error of
-// reading the library.
-func Compile(compiler []string, library string, arguments ...string) ([]byte, error) {
-	command := exec.Command(compiler[0], slices.Concat(compiler[1:], arguments, []string{"-o", library})...)
-	if output, err := command.CombinedOutput(); err != nil {
-		return nil, &BuildError{Command: command.String(), Output: string(output), Err: err}
-	}
-	content, err := os.ReadFile(library)
-	if err != nil {
-		return nil, fmt.Errorf("fakecuda: %w", err)
-	}
-	return content, nil
-}
-
 // Hide returns the compiler's arguments that leave out symbols.
 func Hide(symbols []string) (arguments []string) {
 	for _, symbol := range symbols {
@@ -117,13 +83,12 @@ func Hide(symbols []string) (arguments []string) {
 	return arguments
 }
 
-// flags returns the compiler's flags. Nothing is optimised: the work is memset and memcpy, and compiling takes half the time.
+// flags returns the compiler's. Nothing is optimised: the work is memset and memcpy, and compiling takes half the time.
 // -Bsymbolic keeps two copies in one process apart; a library that is never unloaded
 // (nodelete) may leave thread-specific data with the threads.
-func flags(dir string) []string {
+func flags() []string {
 	return []string{
-		"-std=c11", "-O0", "-fPIC", "-shared", "-pthread", "-fvisibility=hidden",
-		"-I" + filepath.Join(dir, "source", "include"),
+		"-std=c11", "-O0", "-fPIC", "-shared", "-pthread", "-fvisibility=hidden", "-Isource/include",
 		"-Wl,-soname," + soname, "-Wl,-Bsymbolic", "-Wl,-z,nodelete", "-Wl,-z,defs",
 	}
 }
@@ -161,4 +126,17 @@ func writeSource(dir string) error {
 		}
 		return os.WriteFile(target, content, 0o644)
 	})
+}
+
+// readSource returns the embedded files with their names.
+func readSource() (all []byte, err error) {
+	err = fs.WalkDir(source, ".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		content, err := source.ReadFile(path)
+		all = fmt.Appendf(all, "%s %d\n%s", path, len(content), content)
+		return err
+	})
+	return all, err
 }

@@ -3,6 +3,7 @@
 package fakecuda_test
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -86,4 +87,37 @@ func TestBuildLeavesEarlierSourcesOut(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "source", "earlier.c"), []byte("#error earlier\n"), 0o644))
 	_, err := fakecuda.Build(dir, "cuMemUnmap") // no build of this process has these symbols
 	require.NoError(t, err)
+}
+
+// A library is compiled once for a process, and once for all processes with the same folder, as long as source, compiler and arguments are the same.
+func TestLibrariesAreCompiledOnce(t *testing.T) {
+	dir, folder := t.TempDir(), filepath.Join(t.TempDir(), "made", "on", "use")
+	t.Setenv(fakecuda.Variable, folder)
+	compiler, count := filepath.Join(dir, "cc"), 0
+	require.NoError(t, os.WriteFile(compiler, []byte("#!/bin/sh\necho call >> calls\nfor last; do :; done\necho \"$1 $(wc -l < calls)\" > $last\n"), 0o755))
+	compile := func(call int, source, argument string) {
+		t.Helper()
+		content, err := fakecuda.Compile([]string{compiler}, dir, []byte(source), argument)
+		require.NoError(t, err)
+		assert.Equal(t, fmt.Sprintf("%s %d\n", argument, call), string(content))
+		calls, err := os.ReadFile(filepath.Join(dir, "calls"))
+		require.NoError(t, err)
+		count = max(count, call)
+		assert.Equal(t, count, strings.Count(string(calls), "call"))
+	}
+	compile(1, "a", "-x")
+	compile(1, "a", "-x")
+	compile(2, "b", "-x")
+	compile(3, "a", "-y")
+	fakecuda.Forget() // as another process
+	compile(1, "a", "-x")
+	compile(3, "a", "-y")
+	t.Setenv(fakecuda.Variable, "")
+	compile(4, "b", "-x") // nobody keeps it
+	files, err := filepath.Glob(filepath.Join(folder, "*"))
+	require.NoError(t, err)
+	assert.Len(t, files, 3)
+	left, err := filepath.Glob(filepath.Join(dir, "*.so"))
+	require.NoError(t, err)
+	assert.Empty(t, left)
 }

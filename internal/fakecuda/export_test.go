@@ -1,0 +1,4 @@
+package fakecuda
+
+// Forget forgets the libraries that this process has compiled.
+func Forget() { compiled.Store(nil) }
