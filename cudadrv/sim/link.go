@@ -39,7 +39,6 @@ const versionPlace, targetPlace = "\x01", "\x02"
 // cutHeader returns the header of a text, and the text without it; of the first text the header stays, with a place for the
 // version and for the target.
 func cutHeader(text string, first bool) (h header, body string) {
-	words, starts := split(text)
 	var kept strings.Builder
 	at := 0
 	cut := func(from, to int, place string) {
@@ -49,29 +48,34 @@ func cutHeader(text string, first bool) (h header, body string) {
 		}
 		at = to
 	}
-	for i, word := range words {
-		end := func(last int) int { return starts[last] + len(words[last]) }
+	for r := newReader(text); r.peek() != ""; {
+		directive := r.next()
+		if directive != ".version" && directive != ".target" && directive != ".address_size" {
+			continue
+		}
+		start := r.last.start
+		value := r.ahead
+		name := r.next()
 		switch {
-		case word == ".version" && i+2 < len(words):
-			h.version = words[i+1] + words[i+2]
+		case directive == ".version" && r.peek() != "":
+			h.version = name + r.next()
 			if first {
-				cut(starts[i+1], end(i+2), versionPlace)
-				continue
+				cut(value.start, r.last.end, versionPlace)
+			} else {
+				cut(start, r.last.end, "")
 			}
-			cut(starts[i], end(i+2), "")
-		case word == ".target" && i+1 < len(words):
-			h.target = words[i+1]
-			last := i + 1
-			for last+2 < len(words) && words[last+1] == "," { // options of a texture mode
-				last += 2
+		case directive == ".target" && name != "":
+			h.target = name
+			for !first && r.take(",") { // options of a texture mode
+				r.next()
 			}
 			if first {
-				cut(starts[i+1], end(i+1), targetPlace)
-				continue
+				cut(value.start, value.end, targetPlace)
+			} else {
+				cut(start, r.last.end, "")
 			}
-			cut(starts[i], end(last), "")
-		case word == ".address_size" && i+1 < len(words) && !first:
-			cut(starts[i], end(i+1), "")
+		case directive == ".address_size" && name != "" && !first:
+			cut(start, value.end, "")
 		}
 	}
 	kept.WriteString(text[at:])

@@ -62,8 +62,10 @@ func parse(image []byte) (program, error) {
 		return program{}, errNoImage
 	}
 	image = bytes.TrimRight(image, "\x00")
-	if bytes.ContainsFunc(image, func(r rune) bool { return r < ' ' && !strings.ContainsRune("\t\n\v\f\r", r) }) {
-		return program{}, errNoText
+	for _, b := range image {
+		if b < ' ' && (b < '\t' || b > '\r') {
+			return program{}, errNoText
+		}
 	}
 	r := newReader(string(image))
 	p := program{kernels: map[string]*kernelText{}, variables: map[string]int64{}}
@@ -127,40 +129,14 @@ func (r *reader) version(p *program) error {
 // an older architecture does not exist, which ptx.Check reports.
 func (r *reader) target() error {
 	name := r.next()
+	if name == "" || !inName(name[0]) {
+		return fmt.Errorf("%w: the name of a target cannot be %q", errSyntax, name)
+	}
 	sm, err := strconv.Atoi(strings.TrimRight(strings.TrimPrefix(name, "sm_"), "af"))
 	if err == nil && sm > architecture {
 		return fmt.Errorf("%w: target %s is higher than the device's, sm_%d", errSyntax, name, architecture)
 	}
 	return nil
-}
-
-// split cuts PTX text into words, and says where they begin: names and numbers, each dot with the name after it, and single
-// marks. Comments and the contents of strings are left out.
-func split(text string) (words []string, starts []int) {
-	for i := 0; i < len(text); {
-		switch rest := text[i:]; {
-		case strings.HasPrefix(rest, "//"):
-			i += length(rest, strings.IndexByte(rest, '\n'))
-		case strings.HasPrefix(rest, "/*"):
-			i += len("/*") + length(rest[2:], strings.Index(rest[2:], "*/"))
-			if strings.HasPrefix(text[i:], "*/") {
-				i += len("*/")
-			}
-		case rest[0] == '"':
-			words, starts = append(words, `"`), append(starts, i)
-			i += 1 + length(rest[1:], strings.IndexByte(rest[1:], '"')) + 1
-		case rest[0] <= ' ':
-			i++
-		default:
-			n := 1
-			for n < len(rest) && (inName(rest[0]) || rest[0] == '.') && inName(rest[n]) {
-				n++
-			}
-			words, starts = append(words, rest[:n]), append(starts, i)
-			i += n
-		}
-	}
-	return words, starts
 }
 
 // length returns found, or the length of the text if nothing was found.
@@ -176,38 +152,65 @@ func inName(b byte) bool {
 	return b == '_' || b == '$' || b == '%' || b >= '0' && b <= '9' || b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z'
 }
 
-// reader reads the words of a text. At the end it returns "".
+// reader reads the words of a text: names and numbers, each dot with the name after it, and single marks. It leaves out comments and the
+// contents of strings. At the end it returns "".
 type reader struct {
-	text   string
-	words  []string
-	starts []int // in the text
-	at     int
+	text  string
+	last  word // that next returned
+	ahead word // that next will return
+	from  int  // where the text after it begins
 }
+
+// word is where a word begins and ends.
+type word struct{ start, end int }
 
 func newReader(text string) *reader {
 	r := &reader{text: text}
-	r.words, r.starts = split(text)
+	r.scan()
 	return r
 }
 
-// line returns the line of the last word; the first is 1.
-func (r *reader) line() int {
-	if last := min(r.at, len(r.words)) - 1; last >= 0 {
-		return 1 + strings.Count(r.text[:r.starts[last]], "\n")
+// scan looks for the next word.
+func (r *reader) scan() {
+	for r.from < len(r.text) {
+		switch start, rest := r.from, r.text[r.from:]; {
+		case rest[0] <= ' ':
+			r.from++
+		case strings.HasPrefix(rest, "//"):
+			r.from += length(rest, strings.IndexByte(rest, '\n'))
+		case strings.HasPrefix(rest, "/*"):
+			r.from += len("/*") + length(rest[2:], strings.Index(rest[2:], "*/"))
+			if strings.HasPrefix(r.text[r.from:], "*/") {
+				r.from += len("*/")
+			}
+		case rest[0] == '"':
+			r.ahead = word{start, start + 1}
+			r.from += 1 + length(rest[1:], strings.IndexByte(rest[1:], '"')) + 1
+			return
+		default:
+			n := 1
+			for n < len(rest) && inName(rest[n]) && (n > 1 || inName(rest[0]) || rest[0] == '.') {
+				n++
+			}
+			r.from += n
+			r.ahead = word{start, r.from}
+			return
+		}
 	}
-	return 1
+	r.ahead = word{len(r.text), len(r.text)}
 }
 
-func (r *reader) peek() string {
-	if r.at < len(r.words) {
-		return r.words[r.at]
-	}
-	return ""
-}
+// line returns the line of the last word; the first is 1.
+func (r *reader) line() int { return 1 + strings.Count(r.text[:r.last.start], "\n") }
+
+func (r *reader) peek() string { return r.text[r.ahead.start:r.ahead.end] }
 
 func (r *reader) next() string {
 	word := r.peek()
-	r.at++
+	if word != "" {
+		r.last = r.ahead
+		r.scan()
+	}
 	return word
 }
 
@@ -216,7 +219,7 @@ func (r *reader) take(word string) bool {
 	if r.peek() != word {
 		return false
 	}
-	r.at++
+	r.next()
 	return true
 }
 

@@ -43,8 +43,29 @@ func TestAQuotationWithoutAnEnd(t *testing.T) {
 }
 
 func TestWordsOfPTX(t *testing.T) {
-	require.Equal(t, []string{"ld", ".param", ".u64", "%rd1", ",", "[", "a_b$", "+", "4", "]", ";", `"`, ".x"},
-		newReader("ld.param.u64 %rd1,[a_b$+4];/**/\"quoted .entry\" // .entry\n.x/*/ */").words)
+	var words []string
+	for r := newReader("ld.param.u64 %rd1,[a_b$+4];/**/\"quoted .entry\" // .entry\n.x/*/ */"); r.peek() != ""; {
+		words = append(words, r.next())
+	}
+	require.Equal(t, []string{"ld", ".param", ".u64", "%rd1", ",", "[", "a_b$", "+", "4", "]", ";", `"`, ".x"}, words)
+}
+
+// A header without the name of a target is refused; any other that parse accepts is joined with another text, as the first one and as the second.
+func TestHeadersThatLackSomething(t *testing.T) {
+	for _, header := range []string{".target .address_size 64", ".target", ".target .version 7.1", ".target, sm_70"} {
+		_, err := parse([]byte(".version 7.0 " + header))
+		require.ErrorIs(t, err, errSyntax, header)
+	}
+	for _, header := range []string{".address_size", ".target sm_70,", ".target sm_70, debug .address_size 64", ".address_size .target sm_70", ""} {
+		header = ".version 7.0 " + header
+		_, err := parse([]byte(header))
+		require.NoError(t, err, header)
+		for _, texts := range [][]string{{header, ".version 7.0 .target sm_80 .address_size 64 .entry f() {}"}, {".version 7.0 .target sm_80 .entry f() {}", header}} {
+			p, err := parse([]byte(joined(texts)))
+			require.NoError(t, err, texts)
+			require.Contains(t, p.kernels, "f", texts)
+		}
+	}
 }
 
 // A variable ends within the address space, also one whose length times its elements does not fit into 64 bits.

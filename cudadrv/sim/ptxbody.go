@@ -47,13 +47,19 @@ func (r *reader) body() error {
 
 // location skips a place in the source: three numbers, and optionally its inlining.
 func (r *reader) location() {
-	r.at += 3
+	r.skip(3)
 	for r.take(",") {
 		if r.next() == "inlined_at" {
-			r.at += 3
+			r.skip(3)
 		} else if r.next(); r.take("+") { // function_name and its label
 			r.next()
 		}
+	}
+}
+
+func (r *reader) skip(words int) {
+	for range words {
+		r.next()
 	}
 }
 
