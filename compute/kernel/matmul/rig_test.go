@@ -65,8 +65,9 @@ func (r *rig) context() *cuda.Context {
 // operand is a range of a buffer with the contents that the host wrote. Bytes around the elements are checked, too.
 type operand struct {
 	cuda.Range
-	host []byte
-	t    gemm.Type
+	host     []byte
+	elements []float64 // of host, when the product was computed
+	t        gemm.Type
 }
 
 const guardBytes = 64
@@ -84,8 +85,13 @@ func (r *rig) operand(random *rand.Rand, t gemm.Type, bytes, offset int64) *oper
 	return x
 }
 
-// at is an element.
-func (x *operand) at(i int64) float64 { return get(x.host[x.Offset+i*x.t.Bytes():], x.t) }
+// decode sets elements.
+func (x *operand) decode() {
+	x.elements = make([]float64, x.Bytes/x.t.Bytes())
+	for i := range x.elements {
+		x.elements[i] = get(x.host[x.Offset+int64(i)*x.t.Bytes():], x.t)
+	}
+}
 
 // product is a problem with operands and the expected result.
 type product struct {
@@ -124,6 +130,9 @@ func (x *product) compute() {
 	if x.TransposeB {
 		strideB = [2]int64{1, x.LDB}
 	}
+	for _, o := range []*operand{x.a, x.b, x.c, x.bias, x.aux} {
+		o.decode()
+	}
 	x.want, x.wantAux = unknown(x.c.Bytes/x.Out.Bytes()), unknown(x.aux.Bytes/x.Out.Bytes())
 	var all sync.WaitGroup
 	magnitudes := make([]float64, x.Batch*x.M)
@@ -153,18 +162,21 @@ func unknown(elements int64) []float64 {
 func (x *product) row(batch, i int64, strideA, strideB [2]int64) (total float64) {
 	for j := range x.N {
 		sum, magnitude := 0.0, 0.0
-		for k := range x.K {
-			v := x.a.at(batch*x.StrideA+i*strideA[0]+k*strideA[1]) * x.b.at(batch*x.StrideB+k*strideB[0]+j*strideB[1])
+		atA, atB := batch*x.StrideA+i*strideA[0], batch*x.StrideB+j*strideB[1]
+		for range x.K {
+			v := x.a.elements[atA] * x.b.elements[atB]
 			sum += v
 			magnitude += v * v
+			atA += strideA[1]
+			atB += strideB[0]
 		}
 		at, aux := batch*x.StrideC+i*x.LDC+j, batch*x.StrideAux+i*x.LDAux+j
 		v := x.alpha * sum
 		if x.beta != 0 {
-			v += x.beta * x.c.at(at)
+			v += x.beta * x.c.elements[at]
 		}
 		if x.Bias {
-			v += x.bias.at(j)
+			v += x.bias.elements[j]
 		}
 		total += x.alpha*x.alpha*magnitude + v*v
 		switch x.Epilogue {
@@ -174,7 +186,7 @@ func (x *product) row(batch, i int64, strideA, strideB [2]int64) (total float64)
 			x.wantAux[aux] = v
 			v = gelu(v)
 		case gemm.GELUGradient:
-			v *= geluGradient(x.aux.at(aux))
+			v *= geluGradient(x.aux.elements[aux])
 		case gemm.None:
 		}
 		x.want[at] = v
