@@ -56,6 +56,12 @@ CALLERS_GOFLAGS := $(GOFLAGS)
 test test-lab large test-builtin test-builtin-short yields race stress vet arch lint deadcode sim models planted planted-changed mutate programs exhaustive fuzz check nightly: \
 	export GOFLAGS := $(strip $(GOFLAGS) -gcflags=all=-dwarf=false)
 release release-check: export GOFLAGS := $(CALLERS_GOFLAGS)
+# They test the form without cgo, which a machine without a C compiler builds, and link it without one: a third less work. The race detector
+# needs cgo, and tests the other form.
+test test-lab large test-builtin yields stress vet arch lint deadcode sim models planted planted-changed mutate programs exhaustive fuzz check nightly: \
+	export CGO_ENABLED := 0
+# Where tests keep the fakes of NVIDIA's libraries that they compile from C, for each other.
+export VRAM_FAKES := $(CURDIR)/bin/fakes
 
 # Which folders `make fuzz` fuzzes, and how long each target. Go before 1.27 now and then fails a target at the end of a time, with
 # "context deadline exceeded": go.dev/issue/75804.
