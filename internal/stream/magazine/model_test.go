@@ -91,27 +91,29 @@ type actor struct {
 	serial uint8 // of the handle, counted from 1 for each slot
 	left   uint8 // operations that it may still begin
 	flags  uint8
-	head   int8   // of a list, as loaded
-	was    uint32 // the word of a handle that the owner announces on
+	head   int8    // of a list, as loaded
+	second bool    // of the two lists
+	full   [3]bool //nolint:unused // leaves no gap
+	was    uint32  // the word of a handle that the owner announces on
 	seen   uint64
 	top    uint64 // of a list of freed slots, as loaded
-	second bool   // of the two lists
 }
 
-// world is a state of the model. Slots in lists are named by their number plus one; 0 is nil.
+// world is a state of the model. Slots in lists are named by their number plus one; 0 is nil. Neither it nor an actor has a gap
+// between fields: so it is hashed in one piece.
 type world struct {
 	// State shared by callers and the owner.
 	mask      uint64
-	word      [modelSlots]uint32
 	aside     [modelSlots]uint64
-	flagsHome [modelSlots]uint8
 	freed     uint64
 	used      uint64
+	word      [modelSlots]uint32
+	units     [modelSlots]uint32 // of the slot's block
+	life      life
+	flagsHome [modelSlots]uint8
+	uses      [modelSlots]uint8 // in the note, by user
 	parked    int8
 	behind    int8 // the magazine's next
-	life      life
-	uses      [modelSlots]uint8  // in the note, by user
-	units     [modelSlots]uint32 // of the slot's block
 
 	// The owner's books.
 	kind    modelKind
@@ -122,15 +124,16 @@ type world struct {
 
 	// The truth, to judge by.
 	place     [modelSlots]place
-	handed    [modelSlots]uint8               // hand-outs so far
-	known     [modelSlots]uint8               // of them, those whose handle has been read
-	handle    [modelSlots][mostHandles]uint32 // their words
-	announced [modelSlots]uint8               // flags that were set on the live handle
-	past      [modelSlots]uint32              // the handle that was moved last
-	recorded  [modelSlots]uint8               // whose uses of the live handle were announced
-	sharing   bool                            // callers record uses and move, in place of announcing
+	handed    [modelSlots]uint8 // hand-outs so far
+	known     [modelSlots]uint8 // of them, those whose handle has been read
+	announced [modelSlots]uint8 // flags that were set on the live handle
+	recorded  [modelSlots]uint8 // whose uses of the live handle were announced
+	sharing   bool              // callers record uses and move, in place of announcing
 	handing   handing
 	woken     bool
+	full      [4]bool                         //nolint:unused // leaves no gap
+	handle    [modelSlots][mostHandles]uint32 // the words of known handles
+	past      [modelSlots]uint32              // the handle that was moved last
 
 	actors [4]actor // the owner first
 }

@@ -1,6 +1,7 @@
 package magazine
 
 import (
+	"errors"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -235,9 +236,7 @@ func (l *lentSlot) check() {
 	require.True(l.t, l.s.Live(l.handle))
 	require.Equal(l.t, l.handle, l.s.Word())
 	require.True(l.t, l.s.Settled(l.handle))
-	for _, handle := range l.old {
-		require.False(l.t, l.s.Live(handle))
-	}
+	require.False(l.t, slices.ContainsFunc(l.old, l.s.Live))
 	require.Equal(l.t, l.shared, l.s.Shared())
 	var holder *line.Line
 	var handedTo uint32
@@ -250,17 +249,22 @@ func (l *lentSlot) check() {
 	require.Same(l.t, holder, l.s.Holder(l.handle))
 	require.Equal(l.t, handedTo, l.s.HandedTo())
 	for i, h := range l.hands {
-		require.Equal(l.t, l.owned[i], h.Bytes(), "bytes that line %d was handed", i)
+		if bytes := h.Bytes(); bytes != l.owned[i] {
+			require.Equal(l.t, l.owned[i], bytes, "bytes that line %d was handed", i)
+		}
 	}
 	for i := range l.lent {
-		switch u := &l.lent[i]; {
+		u, want := &l.lent[i], error(nil)
+		switch {
 		case u.recorded || u.held:
+			continue
 		case u.over:
-			require.ErrorIs(l.t, u.use.Open(), ErrUseOver)
+			want = ErrUseOver
 		case u.freed:
-			require.ErrorIs(l.t, u.use.Open(), ErrStale)
-		default:
-			require.NoError(l.t, u.use.Open())
+			want = ErrStale
+		}
+		if err := u.use.Open(); !errors.Is(err, want) { // ahead of ErrorIs, which looks for its caller each time
+			require.ErrorIs(l.t, err, want)
 		}
 	}
 }
