@@ -94,9 +94,8 @@ func (c crowd) play(t *testing.T, requests int) (bytes, byTime []float64) {
 		byTime[h.account] += float64(h.bytes) * (h.until - h.since)
 		free += h.bytes
 		charged[h.account] -= h.bytes
-		tell()
 		table.Changed()
-		ask(h.account)
+		ask(h.account) // it tells
 	}
 	for _, parts := range [][]float64{bytes, byTime} {
 		var sum float64

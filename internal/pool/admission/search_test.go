@@ -25,20 +25,30 @@ func (tr *trail) String() (s string) {
 func search(t *testing.T, r *rules) int {
 	t.Helper()
 	first := newWorld(r)
-	seen := map[string]bool{first.key(): true}
+	key := first.appendKey(nil)
+	seen := map[string]bool{string(key): true}
+	next := new(world)
+	var spare []*world
 	for ready := []*trail{{world: first}}; len(ready) > 0; {
 		at := ready[len(ready)-1]
 		ready = ready[:len(ready)-1]
 		for _, m := range at.world.moves() {
-			next := &trail{at.world.clone(), m, at}
-			if err := next.world.do(m); err != nil {
-				t.Fatalf("%v\nwith %+v\nafter: %v", err, *r, next)
+			at.world.copyTo(next)
+			if err := next.do(m); err != nil {
+				t.Fatalf("%v\nwith %+v\nafter: %v", err, *r, &trail{next, m, at})
 			}
-			if key := next.world.key(); !seen[key] {
-				seen[key] = true
-				ready = append(ready, next)
+			if key = next.appendKey(key[:0]); seen[string(key)] {
+				continue
+			}
+			seen[string(key)] = true
+			ready = append(ready, &trail{next, m, at})
+			if last := len(spare) - 1; last >= 0 {
+				next, spare = spare[last], spare[:last]
+			} else {
+				next = new(world)
 			}
 		}
+		spare, at.world = append(spare, at.world), nil // the trail needs only the move
 	}
 	return len(seen)
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 )
 
 // phase is how far a request of the model has got.
@@ -37,6 +36,9 @@ type rules struct {
 	stand  bool        // accounts of one goroutine may wait for something else, until another resumes them
 	on     [][]Account // by account: whom it waits for when it stands; none: anybody who holds memory or wants some
 	lag    int64       // as in Table
+
+	queue []entry // scratch of tries
+	usage []Usage // scratch of tell
 }
 
 // world is a table, memory that is a number, and goroutines, as dumb as can be: freed memory is on its way until it is
@@ -71,28 +73,38 @@ func newWorld(r *rules) *world {
 	return w
 }
 
-// clone returns a copy that shares nothing that changes.
-func (w *world) clone() *world {
-	next := *w
-	next.table.queue = slices.Clone(w.table.queue)
-	next.table.still, next.stands = slices.Clone(w.table.still), slices.Clone(w.stands)
-	next.table.shares, next.outranked, next.charged = slices.Clone(w.table.shares), slices.Clone(w.outranked), slices.Clone(w.charged)
-	next.credit = slices.Clone(w.credit)
-	next.phases, next.passed, next.rivals, next.ahead = slices.Clone(w.phases), slices.Clone(w.passed), slices.Clone(w.rivals), slices.Clone(w.ahead)
-	return &next
+// copyTo makes another world equal to this one. They share nothing that changes. It keeps the other's memory.
+func (w *world) copyTo(next *world) {
+	was := *next
+	*next = *w
+	next.table.queue = append(was.table.queue[:0], w.table.queue...)
+	next.table.still = append(was.table.still[:0], w.table.still...)
+	next.table.shares = append(was.table.shares[:0], w.table.shares...)
+	next.stands, next.charged = append(was.stands[:0], w.stands...), append(was.charged[:0], w.charged...)
+	next.outranked, next.credit = append(was.outranked[:0], w.outranked...), append(was.credit[:0], w.credit...)
+	next.phases, next.passed = append(was.phases[:0], w.phases...), append(was.passed[:0], w.passed...)
+	next.rivals, next.ahead = append(was.rivals[:0], w.rivals...), append(was.ahead[:0], w.ahead...)
 }
 
-// key is equal for equal worlds: epochs count only as far as a trial can see them, ages only by their order.
-func (w *world) key() string {
-	var key []byte
+// tries reports whether the table has somebody to try.
+func (w *world) tries() bool {
+	table := w.table
+	w.queue = append(w.queue[:0], table.queue...) // Next changes it
+	table.queue = w.queue
+	_, ok := table.Next()
+	return ok
+}
+
+// appendKey appends bytes that are equal for equal worlds: epochs count only as far as a trial can see them, ages only by their order.
+func (w *world) appendKey(key []byte) []byte {
 	number := func(values ...int64) {
 		for _, v := range values {
 			key = binary.AppendVarint(key, v)
 		}
 	}
-	truth := func(values ...bool) {
+	facts := func(values ...bool) {
 		for _, v := range values {
-			key = strconv.AppendBool(key, v)
+			key = append(key, byte(truth(v)))
 		}
 	}
 	for _, p := range w.phases {
@@ -100,29 +112,37 @@ func (w *world) key() string {
 	}
 	number(w.passed...)
 	number(w.outranked...)
-	truth(w.stands...)
-	truth(w.charged...)
+	facts(w.stands...)
+	facts(w.charged...)
 	number(w.free, w.onWay, int64(w.trial), int64(w.table.stage), int64(len(w.table.queue)))
-	truth(w.found, w.lifting, w.byLift, w.table.tryFrom == w.table.epoch)
+	facts(w.found, w.lifting, w.byLift, w.table.tryFrom == w.table.epoch)
 	if w.trial >= 0 {
-		truth(w.rivals...)
-		truth(w.ahead...)
-		truth(w.barred)
+		facts(w.rivals...)
+		facts(w.ahead...)
+		facts(w.barred)
 	}
 	number(int64(len(w.table.shares)))
-	for _, s := range w.table.shares {
+	for i := range w.table.shares {
+		s := &w.table.shares[i]
 		number(int64(s.account), s.usedBytes, s.outrankedBytes, int64(math.Float64bits(s.creditBytes)))
 	}
-	for _, e := range w.table.queue {
+	for i := range w.table.queue {
+		e := &w.table.queue[i]
 		number(int64(e.ID), e.passedBytes)
-		truth(e.tried, e.Blocked, e.Unready, e.ahead)
+		facts(e.tried, e.Blocked, e.Unready, e.ahead)
 	}
-	byAge := slices.Clone(w.table.queue)
-	slices.SortFunc(byAge, func(a, b entry) int { return int(a.Age) - int(b.Age) })
-	for _, e := range byAge {
-		number(int64(e.ID))
+	var last uint64
+	for range w.table.queue { // the next older one each time
+		var next *entry
+		for i := range w.table.queue {
+			if e := &w.table.queue[i]; e.Age > last && (next == nil || e.Age < next.Age) {
+				next = e
+			}
+		}
+		number(int64(next.ID))
+		last = next.Age
 	}
-	return string(key)
+	return key
 }
 
 // charges returns the bytes that an account has, and those its quota lets it wait for.
@@ -137,13 +157,13 @@ func (w *world) charges(a Account) (bytes int64) {
 
 // tell sets the accounts' usage in the table.
 func (w *world) tell() {
-	var all []Usage
+	w.usage = w.usage[:0]
 	for a, share := range w.share {
 		if share > 0 {
-			all = append(all, Usage{Account(a), w.charges(Account(a)), share})
+			w.usage = append(w.usage, Usage{Account(a), w.charges(Account(a)), share})
 		}
 	}
-	w.table.SetUsage(all)
+	w.table.SetUsage(w.usage)
 }
 
 func (w *world) entry(i int) *entry { return &w.table.queue[w.table.find(uint64(i)+1)] }
@@ -186,7 +206,7 @@ func (w *world) moves() (all []move) {
 	}
 	if w.trial >= 0 {
 		all = append(all, move{"end", w.trial})
-	} else if _, ok := w.clone().table.Next(); ok {
+	} else if w.tries() {
 		all = append(all, move{"try", 0})
 	}
 	return all
@@ -275,7 +295,7 @@ func (w *world) uncharged(a Account) {
 // look notes who waits as a trial begins, and who of those is to be served before: found out by the rules of the package
 // comment, each for itself. Who may be tried as well as the chosen one, and comes before it, has been.
 func (w *world) look() error {
-	w.rivals, w.ahead, w.barred = make([]bool, len(w.wishes)), make([]bool, len(w.wishes)), false
+	w.rivals, w.ahead, w.barred = append(w.rivals[:0], make([]bool, len(w.wishes))...), append(w.ahead[:0], make([]bool, len(w.wishes))...), false
 	mine := w.stand0(w.trial)
 	before := true
 	for _, j := range w.order0() {
@@ -506,7 +526,7 @@ func (w *world) settleDebts() {
 // settle asks for the next step in a standstill, and takes it.
 func (w *world) settle() error {
 	for {
-		if _, more := w.clone().table.Next(); more || w.trial >= 0 {
+		if w.trial >= 0 || w.tries() {
 			return nil
 		}
 		switch v, id := w.table.Stuck(w.holders()); v {
@@ -630,7 +650,7 @@ func (w *world) check() error {
 
 // checkWakeups: whom memory would serve that is there is tried, unless that would pass somebody by more than may be.
 func (w *world) checkWakeups() error {
-	if _, more := w.clone().table.Next(); more || w.trial >= 0 {
+	if w.trial >= 0 || w.tries() {
 		return nil
 	}
 	for at := range w.table.queue {
