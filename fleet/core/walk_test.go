@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -110,15 +111,15 @@ type table[T any] struct {
 	known map[string]int32
 }
 
-func (t *table[T]) number(v T, text string) int32 {
-	if n, ok := t.known[text]; ok {
+func (t *table[T]) number(v T, text []byte) int32 {
+	if n, ok := t.known[string(text)]; ok {
 		return n
 	}
 	if t.known == nil {
 		t.known = map[string]int32{}
 	}
 	t.all = append(t.all, v)
-	t.known[text] = int32(len(t.all))
+	t.known[string(text)] = int32(len(t.all))
 	return int32(len(t.all))
 }
 
@@ -142,6 +143,7 @@ type walk struct {
 	from   []int32 // the state before
 	how    []string
 	breach *breach
+	text   []byte // scratch
 }
 
 func newWalk(of small) *walk {
@@ -206,7 +208,17 @@ func (w *walk) broken(b *breach, from int32, format string, args ...any) {
 }
 
 func (w *walk) numberBooks(s ledger.Snapshot) int32 {
-	n := w.snapshots.number(s, fmt.Sprintf("%d %v", s.Revision, s.Pairs))
+	text := strconv.AppendInt(w.text[:0], s.Revision, 10)
+	for i := range s.Pairs {
+		p := &s.Pairs[i]
+		text = strconv.AppendQuote(text, p.Key)
+		for _, n := range [...]int64{p.Create, p.Mod, p.Lease, int64(len(p.Value))} {
+			text = append(strconv.AppendInt(text, n, 10), ' ')
+		}
+		text = append(text, p.Value...)
+	}
+	w.text = text
+	n := w.snapshots.number(s, text)
 	if int(n) > len(w.read) {
 		w.read = append(w.read, new(Reader).Read(s))
 	}
@@ -217,7 +229,8 @@ func (w *walk) numberCommit(t *ledger.Transaction) int32 {
 	if t == nil {
 		return 0
 	}
-	return w.commits.number(*t, fmt.Sprintf("%v", *t))
+	w.text = fmt.Appendf(w.text[:0], "%v", *t)
+	return w.commits.number(*t, w.text)
 }
 
 func (w *walk) numberMind(i int, m mind) int32 {
@@ -226,10 +239,12 @@ func (w *walk) numberMind(i int, m mind) int32 {
 	}
 	if i < owners {
 		o := &m.owner
-		return w.minds.number(m, fmt.Sprint(i, o.device.OfferBytes, o.device.lease, o.seen, o.fence, o.life, o.ended, o.held, m.lent, m.fence, m.newest, m.known))
+		w.text = fmt.Append(w.text[:0], i, o.device.OfferBytes, o.device.lease, o.seen, o.fence, o.life, o.ended, o.held, m.lent, m.fence, m.newest, m.known)
+		return w.minds.number(m, w.text)
 	}
 	r := &m.requester
-	return w.minds.number(m, fmt.Sprint(i, r.seen, r.keys, r.announced, r.complete, r.ended, r.granted, r.avoided, m.answers))
+	w.text = fmt.Append(w.text[:0], i, r.seen, r.keys, r.announced, r.complete, r.ended, r.granted, r.avoided, m.answers)
+	return w.minds.number(m, w.text)
 }
 
 func walkLease(i int, life uint8) int64 { return int64(1 + i + walkers*int(life)) }
