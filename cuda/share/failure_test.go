@@ -67,6 +67,7 @@ func TestEachOperationIsTried(t *testing.T) {
 // the error.
 func play(t *testing.T, a, b *side, faults *fault.Driver) (failed error) {
 	t.Helper()
+	const part = 64 << 10 // of the memory: hundreds of plays copy, and each page that is new costs the kernel microseconds
 	m, err := New(a.c, bytes)
 	if err != nil {
 		return err
@@ -76,7 +77,7 @@ func play(t *testing.T, a, b *side, faults *fault.Driver) (failed error) {
 	theirs, err := Import(b.c, y)
 	failed = errors.Join(err, <-exported)
 	if failed == nil {
-		failed = errors.Join(m.CopyFrom(a.c, 0, cuda.Whole(a.x)), theirs.CopyTo(b.c, 0, cuda.Whole(b.x)))
+		failed = errors.Join(m.CopyFrom(a.c, 0, cuda.Part(a.x, 0, part)), theirs.CopyTo(b.c, 0, cuda.Part(b.x, 0, part)))
 	}
 	if failed == nil {
 		failed = errors.Join(m.Publish(a.c), theirs.Publish(b.c))

@@ -302,12 +302,14 @@ func TestCopiesOfParts(t *testing.T) {
 	s := newSide(t, newFake(t).driver())
 	m := s.make()
 	random := rand.New(rand.NewPCG(1, 2))
-	shared, buffer := make([]byte, bytes), make([]byte, bytes)
+	shared, buffer, got := make([]byte, bytes), make([]byte, bytes), make([]byte, bytes)
 	require.NoError(t, cuda.CopyIn(s.c, s.x, shared))
 	require.NoError(t, m.CopyFrom(s.c, 0, cuda.Whole(s.x)))
 	for i := range 50 {
-		for j := range buffer {
-			buffer[j] = byte(i + j/1000)
+		for k := range (len(buffer) + 999) / 1000 {
+			for j := k * 1000; j < min(k*1000+1000, len(buffer)); j++ {
+				buffer[j] = byte(i + k)
+			}
 		}
 		require.NoError(t, cuda.CopyIn(s.c, s.x, buffer))
 		length := random.Int64N(bytes / 2)
@@ -320,7 +322,6 @@ func TestCopiesOfParts(t *testing.T) {
 			require.NoError(t, m.CopyTo(s.c, at, part))
 			copy(buffer[from:from+length], shared[at:])
 		}
-		got := make([]byte, bytes)
 		require.NoError(t, cuda.CopyOut(s.c, got, s.x))
 		require.Equal(t, buffer, got)
 		require.NoError(t, m.CopyTo(s.c, 0, cuda.Whole(s.x)))
