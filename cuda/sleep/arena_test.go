@@ -19,10 +19,14 @@ import (
 
 // weights returns the sizes of a model's buffers, in small.
 func weights() (sizes []int64) {
-	for range 20 {
+	count, large := 20, 32*mib
+	if testing.Short() {
+		count, large = 8, 8*mib
+	}
+	for range count {
 		sizes = append(sizes, 4*kib, 16*kib, 300*kib, 2*mib)
 	}
-	return append(sizes, 32*mib, 24*mib, 7*mib+512)
+	return append(sizes, large, large*3/4, 7*mib+512)
 }
 
 func TestContentsComeBack(t *testing.T) {

@@ -34,6 +34,9 @@ type pair struct {
 	graph    *cuda.Graph // on memory of the arena
 }
 
+// pairBytes is how long its buffers are.
+const pairBytes = mib / 8
+
 func newPair(t *testing.T) *pair {
 	t.Helper()
 	machine := sim.New(sim.Config{Devices: 2, Bytes: true, TimedKernels: true})
@@ -64,11 +67,11 @@ func newPair(t *testing.T) *pair {
 	var err error
 	p.arena, err = sleep.New(p.home, sleep.Options{})
 	require.NoError(t, err)
-	p.x, err = p.arena.Alloc(mib)
+	p.x, err = p.arena.Alloc(pairBytes)
 	require.NoError(t, err)
-	p.own, err = p.second.Alloc(mib)
+	p.own, err = p.second.Alloc(pairBytes)
 	require.NoError(t, err)
-	p.there, err = p.far.Alloc(mib)
+	p.there, err = p.far.Alloc(pairBytes)
 	require.NoError(t, err)
 	p.graph, err = p.second.Capture(func() error { return p.second.Launch(p.touch, cuda.Cover(1, 1), cuda.InOut(p.x)) })
 	require.NoError(t, err)
@@ -89,9 +92,9 @@ func (p *pair) close(t *testing.T) {
 func TestSleepWaitsForWorkThatIsBeingSubmitted(t *testing.T) {
 	one := cuda.Cover(1, 1)
 	set := func(device cudadrv.Device, on cudadrv.Stream, x cuda.Buffer) error {
-		return device.MemsetD8Async(x.Ptr(), 1, mib, on)
+		return device.MemsetD8Async(x.Ptr(), 1, pairBytes, on)
 	}
-	host := make([]byte, mib)
+	host := make([]byte, pairBytes)
 	works := map[string]func(p *pair) error{
 		"Launch of the owner":          func(p *pair) error { return p.home.Launch(p.touch, one, cuda.InOut(p.x)) },
 		"Launch of another stream":     func(p *pair) error { return p.second.Launch(p.touch, one, cuda.InOut(p.x)) },
@@ -104,7 +107,7 @@ func TestSleepWaitsForWorkThatIsBeingSubmitted(t *testing.T) {
 		"CopyPeer by the owner":        func(p *pair) error { return p.far.CopyPeer(cuda.Whole(p.there), p.home, cuda.Whole(p.x)) },
 		"CopyPeer to it, by the owner": func(p *pair) error { return p.home.CopyPeer(cuda.Whole(p.x), p.far, cuda.Whole(p.there)) },
 		"TransferPeer from it": func(p *pair) error {
-			b, err := p.arena.Alloc(mib)
+			b, err := p.arena.Alloc(pairBytes)
 			if err != nil {
 				return err
 			}

@@ -154,39 +154,39 @@ func TestSleepGoesOnWithTheRest(t *testing.T) {
 }
 
 func TestNoMemoryToWake(t *testing.T) {
-	r := newRig(t, sleep.Options{}, vramtest.Machine(sim.Config{Bytes: true, TimedKernels: true, TotalBytes: 96 * mib}))
-	b, want := r.filled(40*mib, 1)
+	r := newRig(t, sleep.Options{}, vramtest.Machine(sim.Config{Bytes: true, TimedKernels: true, TotalBytes: 24 * mib}))
+	b, want := r.filled(10*mib, 1)
 	require.NoError(t, r.arena.Sleep(t.Context(), sleep.Save))
-	r.dev.SetCapacity(30 * mib) // another process takes memory
+	r.dev.SetCapacity(8 * mib) // another process takes memory
 	for range 2 {
 		err := r.arena.Wake(t.Context())
 		var short *vram.OutOfMemoryError
 		require.ErrorAs(t, err, &short)
 		require.ErrorIs(t, err, cudadrv.OutOfMemory)
-		assert.GreaterOrEqual(t, short.MissingBytes, 40*mib)
+		assert.GreaterOrEqual(t, short.MissingBytes, 10*mib)
 		assert.Equal(t, sleep.Asleep, r.arena.State())
 		n := r.dev.Stats()
-		assert.GreaterOrEqual(t, n.SleepingBytes, 40*mib, "a part of it is of no use")
+		assert.GreaterOrEqual(t, n.SleepingBytes, 10*mib, "a part of it is of no use")
 		assert.Zero(t, n.ReservedBytes)
 	}
-	r.dev.SetCapacity(96 * mib)
+	r.dev.SetCapacity(24 * mib)
 	require.NoError(t, r.arena.Wake(t.Context()))
 	r.holds(b, want)
 }
 
 func TestTheLimitLeavesNoRoomToWake(t *testing.T) {
-	r := newRig(t, sleep.Options{}, vramtest.Config(vram.Config{LimitBytes: 64 * mib, Debug: true}))
-	b, want := r.filled(40*mib, 1)
+	r := newRig(t, sleep.Options{}, vramtest.Config(vram.Config{LimitBytes: 16 * mib, Debug: true}))
+	b, want := r.filled(10*mib, 1)
 	require.NoError(t, r.arena.Sleep(t.Context(), sleep.Save))
-	other, err := r.c.Alloc(50 * mib)
+	other, err := r.c.Alloc(13 * mib)
 	require.NoError(t, err, "memory that sleeps is free for others")
 	var short *vram.OutOfMemoryError
 	require.ErrorAs(t, r.arena.Wake(t.Context()), &short)
-	assert.Equal(t, 64*mib, short.LimitBytes)
+	assert.Equal(t, 16*mib, short.LimitBytes)
 	require.NoError(t, other.Free())
 	require.NoError(t, r.arena.Wake(t.Context()), "cached memory makes room")
 	r.holds(b, want)
-	_, err = r.c.Alloc(50 * mib)
+	_, err = r.c.Alloc(13 * mib)
 	require.ErrorIs(t, err, vram.ErrOutOfMemory)
 }
 
@@ -205,16 +205,16 @@ func TestNoMemoryOfTheHost(t *testing.T) {
 
 // TestAWakeReleasesFreeMemory has the driver refuse where a stream keeps memory that it does not use.
 func TestAWakeReleasesFreeMemory(t *testing.T) {
-	r := newRig(t, sleep.Options{}, vramtest.Machine(sim.Config{Bytes: true, TimedKernels: true, TotalBytes: 128 * mib}),
-		vramtest.Config(vram.Config{LimitBytes: 100 * mib, Debug: true}))
-	b, want := r.filled(40*mib, 1)
+	r := newRig(t, sleep.Options{}, vramtest.Machine(sim.Config{Bytes: true, TimedKernels: true, TotalBytes: 32 * mib}),
+		vramtest.Config(vram.Config{LimitBytes: 25 * mib, Debug: true}))
+	b, want := r.filled(10*mib, 1)
 	require.NoError(t, r.arena.Sleep(t.Context(), sleep.Save))
-	other, err := r.c.Alloc(50 * mib)
+	other, err := r.c.Alloc(13 * mib)
 	require.NoError(t, err)
-	live, err := r.c.Alloc(4 * mib)
+	live, err := r.c.Alloc(mib)
 	require.NoError(t, err)
 	require.NoError(t, other.Free())
-	r.dev.SetCapacity(80 * mib)
+	r.dev.SetCapacity(20 * mib)
 	require.NoError(t, r.arena.Wake(t.Context()))
 	r.holds(b, want)
 	require.NoError(t, live.Free())
@@ -224,14 +224,14 @@ func TestAWakeReleasesFreeMemory(t *testing.T) {
 func TestTheProgramMakesRoomForAWake(t *testing.T) {
 	var other cuda.Buffer
 	asked := 0
-	r := newRig(t, sleep.Options{}, vramtest.Config(vram.Config{LimitBytes: 64 * mib, Debug: true, OnOutOfMemory: func(*vram.OutOfMemoryError) bool {
+	r := newRig(t, sleep.Options{}, vramtest.Config(vram.Config{LimitBytes: 16 * mib, Debug: true, OnOutOfMemory: func(*vram.OutOfMemoryError) bool {
 		asked++
 		return other.Free() == nil
 	}}))
-	b, want := r.filled(40*mib, 1)
+	b, want := r.filled(10*mib, 1)
 	require.NoError(t, r.arena.Sleep(t.Context(), sleep.Save))
 	var err error
-	other, err = r.c.Alloc(50 * mib)
+	other, err = r.c.Alloc(13 * mib)
 	require.NoError(t, err)
 	require.NoError(t, r.arena.Wake(t.Context()))
 	assert.Equal(t, 1, asked)

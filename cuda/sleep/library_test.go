@@ -117,7 +117,11 @@ func (m *model) write(tb testing.TB, c *cuda.Context, fill *cuda.Function) {
 // check compares every byte.
 func (m *model) check(tb testing.TB, c *cuda.Context) {
 	tb.Helper()
-	got := make([]byte, 256*mib)
+	longest := int64(0)
+	for _, b := range m.buffers {
+		longest = max(longest, b.Bytes())
+	}
+	got := make([]byte, longest)
 	for i, b := range m.buffers {
 		value := uint32(i) * 0x9e3779b1 //nolint:gosec // a number for each
 		word := []byte{byte(value), byte(value >> 8), byte(value >> 16), byte(value >> 24)}

@@ -2,8 +2,8 @@ package sleep_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
-	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -39,6 +39,7 @@ type rig struct {
 	touch  *cuda.Function
 	arena  *sleep.Arena
 	faults *fault.Driver // of newFaultyRig
+	got    []byte        // of holds
 }
 
 func newRig(tb testing.TB, o sleep.Options, options ...vramtest.Option) *rig {
@@ -106,7 +107,11 @@ func (r *rig) fill(b cuda.Buffer, seed uint64) []byte {
 // holds checks the bytes of a buffer.
 func (r *rig) holds(b cuda.Buffer, want []byte) {
 	r.Helper()
-	got := make([]byte, b.Bytes())
+	if int64(len(r.got)) < b.Bytes() {
+		r.got = make([]byte, b.Bytes())
+	}
+	got := r.got[:b.Bytes()]
+	clear(got)
 	require.NoError(r, cuda.CopyOut(r.c, got, b))
 	assert.True(r, bytes.Equal(want, got), "the bytes of %v differ", b)
 }
@@ -119,7 +124,10 @@ func (r *rig) freeBytes() int64 {
 }
 
 func randomBytes(n int64, seed uint64) []byte {
-	b := make([]byte, n)
-	_, _ = rand.NewChaCha8([32]byte{byte(seed), byte(seed >> 8)}).Read(b) // never fails
-	return b
+	words := make([]byte, (n+7)&^7)
+	for i := 0; i < len(words); i += 8 {
+		seed = seed*6364136223846793005 + 1442695040888963407 // a step of a linear congruential generator
+		binary.LittleEndian.PutUint64(words[i:], seed)
+	}
+	return words[:n]
 }
