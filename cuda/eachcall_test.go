@@ -43,19 +43,19 @@ func none(f func() error) eachcall.Operation {
 func TestAFailedCallLeavesNothing(t *testing.T) {
 	r, c := newFailing(t, sim.Config{Bytes: true})
 	d := r.context()
-	x, y := r.alloc(c, mib), r.alloc(d, mib)
-	host := make([]byte, mib)
+	x, y := r.alloc(c, mib/4), r.alloc(d, mib/4)
+	host := make([]byte, mib/4)
 	e, err := d.Record()
 	require.NoError(t, err)
 	pool, err := c.NewPool()
 	require.NoError(t, err)
 	one := cuda.Cover(1, 1)
 	work := func() (err error) {
-		w, err := c.Workspace(mib)
+		w, err := c.Workspace(mib / 4)
 		if err != nil {
 			return err
 		}
-		b, err := c.AllocZeroed(mib)
+		b, err := c.AllocZeroed(mib / 4)
 		if err != nil {
 			return err
 		}

@@ -43,7 +43,7 @@ func TestMemoryThatAPoolTakesLaterIsWaitedForAgain(t *testing.T) {
 			x := r.alloc(busy, 50*mib)
 			began := r.dev.Now()
 			require.NoError(t, r.dev.GPU().Launch(busy.Stream().Handle(), time.Hour))
-			require.NoError(t, busy.Fill8(cuda.Whole(x), 1))
+			require.NoError(t, busy.Fill8(cuda.Part(x, 0, 1), 1))
 			at := x.Ptr()
 			r.free(x)
 			two := r.graph(c, func() {

@@ -326,7 +326,7 @@ func TestAFreeWaitsForReaders(t *testing.T) {
 		}
 		for range 10 {
 			table := r.alloc(owner, 8*mib)
-			require.NoError(t, owner.Fill8(cuda.Whole(table), 1))
+			require.NoError(t, owner.Fill8(cuda.Part(table, 0, mib/4), 1))
 			if frozen {
 				require.NoError(t, owner.Freeze(table))
 			}
@@ -334,13 +334,13 @@ func TestAFreeWaitsForReaders(t *testing.T) {
 				for _, c := range readers {
 					scratch := r.alloc(c, 8*mib)
 					require.NoError(t, c.Launch(r.touch, oneThread, cuda.In(table)))
-					require.NoError(t, c.Copy(cuda.Whole(scratch), cuda.Whole(table)))
+					require.NoError(t, c.Copy(cuda.Part(scratch, 0, mib/4), cuda.Part(table, 0, mib/4)))
 					r.free(scratch)
 				}
 			}
 			r.free(table)
 			next := r.alloc(owner, 8*mib)
-			require.NoError(t, owner.Fill8(cuda.Whole(next), 2)) // the checker reports an early reuse
+			require.NoError(t, owner.Fill8(cuda.Part(next, 0, mib/4), 2)) // the checker reports an early reuse
 			r.free(next)
 		}
 	}
