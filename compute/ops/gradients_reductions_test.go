@@ -146,7 +146,7 @@ func TestGradientsOfLongRows(t *testing.T) {
 	for name, c := range all.reductionGradients() {
 		t.Run(name, func(t *testing.T) {
 			r := all.in(t)
-			for _, shape := range [][]int{{2, 1025}, {1, sweepColumns()}, {2049, 3}} {
+			for _, shape := range [][]int{{2, 1025}, {1, sweepSizes().columns}, {2049, 3}} {
 				for axis := range 2 {
 					a := newArray(shape, func() float64 { return float64(r.random.IntN(200)) })
 					g := newArray([]int{shape[1-axis]}, r.random.NormFloat64)

@@ -31,12 +31,15 @@ func TestGradNorm(t *testing.T) {
 		}
 	}
 	want := math.Sqrt(squares)
-	for _, most := range []float64{1, 2 * want, 0, math.Inf(1)} {
+	for i, most := range []float64{1, 2 * want, 0, math.Inf(1)} {
 		norm, scale, nonFinite, err := r.o.GradNorm(r.s, grads, most)
 		require.NoError(t, err)
 		r.near([]float64{want}, norm, 1e-6, 0)
 		r.near([]float64{min(1, most/(want+1e-6))}, scale, 1e-6, 0, most)
 		r.near([]float64{0}, nonFinite, 0, 0)
+		if i > 0 && testing.Short() {
+			continue
+		}
 		again, _, _, err := r.o.GradNorm(r.s, grads, most)
 		require.NoError(t, err)
 		require.Equal(t, r.read(norm).values, r.read(again).values, "the same bits")

@@ -155,7 +155,9 @@ func TestUsesOfEveryOperation(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, dev.Close()) })
 	r := newRigWith(t, dev)
-	o := r.operandsOf(sizes{columns: 1<<11 + 3, summed: 1300})
+	n := sweepSizes()
+	n.columns = 1<<11 + 3
+	o := r.operandsOf(n)
 	table := o.calls()
 	for _, op := range slices.Sorted(maps.Keys(table)) {
 		for _, way := range slices.Sorted(maps.Keys(table[op])) {
