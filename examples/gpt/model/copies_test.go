@@ -56,7 +56,7 @@ func TestCopiesAgree(t *testing.T) {
 	}
 	places := several(t, 4)
 	for _, row := range rows {
-		config, training := deep, staged
+		config, training := deepWith(2), staged
 		config.Type, training.Parts = row.of, row.parts
 		one := trained(t, places[:1], config, training, 1, 1, steps)
 		by := map[int]result{1: one}

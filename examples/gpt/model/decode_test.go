@@ -65,9 +65,18 @@ func prefilled(t *testing.T, d *model.Decoder, prompt []int64, tokens int, draw 
 	return s, append(append([]int64{}, prompt...), token)
 }
 
+// tiny is model.Tiny, in the short form narrower and with fewer tokens.
+func tiny() model.Config {
+	config := model.Tiny
+	if testing.Short() {
+		config.Width, config.Vocabulary = 16, 61
+	}
+	return config
+}
+
 // Sequences that come and go between steps have the tokens of the plain model, with pages and chunks that end anywhere.
 func TestDecoderIsThePlainModel(t *testing.T) {
-	config := model.Tiny
+	config := tiny()
 	d, m := decoding(t, config, model.Decoding{Batch: 3, Chunk: 5, PageRows: 4})
 	random := rand.New(rand.NewPCG(6, 0))
 	var all, ended []*text
@@ -96,7 +105,7 @@ func TestDecoderIsThePlainModel(t *testing.T) {
 // A step or a prefill of which a driver call fails changes no sequence, whichever call that is: the same again, and all later
 // steps, have the tokens of the plain model.
 func TestWorkThatFailsCanBeRepeated(t *testing.T) {
-	config := model.Tiny
+	config := tiny()
 	var faults *fault.Driver
 	d, m := decodingFrom(t, config, model.Decoding{Batch: 2, Chunk: 3, PageRows: 4}, model.Random(config, 1),
 		vramtest.Wrap(func(inner cudadrv.Driver) cudadrv.Driver {

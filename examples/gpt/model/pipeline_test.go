@@ -25,6 +25,15 @@ import (
 // deep is the least model that four stages can have.
 var deep = model.Config{Layers: 4, Width: 8, Heads: 2, Context: 4, Vocabulary: 11, Type: tensor.Float32}
 
+// deepWith is deep, in the short form with so many layers.
+func deepWith(layers int) model.Config {
+	config := deep
+	if testing.Short() {
+		config.Layers = layers
+	}
+	return config
+}
+
 // staged is the training of pipelines.
 var staged = model.Training{
 	Batch: 1, Parts: 2, Length: 3, Clip: 0.5, Decay: 0.1, Schedule: model.Schedule{Rate: 1e-2, Warmup: 2, Steps: 6},
@@ -92,19 +101,26 @@ func train(t *testing.T, p *model.Pipeline, steps, parts int) (all []float32) {
 	return all
 }
 
-// One, two and four stages, on one device and on two, have the same losses, norms and parameters, bit for bit.
+// One, two and four stages, on one device and on two, have the same losses, norms and parameters, bit for bit. The short form has one stage
+// and three, with 16 bits two.
 func TestStagesAgree(t *testing.T) {
 	for of, counts := range map[tensor.Type][]int{tensor.Float32: {1, 2, 4}, tensor.BFloat16: {1, 4}} {
 		t.Run(of.String(), func(t *testing.T) {
-			config, training := deep, staged
-			if config.Type = of; of == tensor.Float32 {
-				training.Parts = 3
+			config, training := deepWith(2), staged
+			if of == tensor.Float32 {
+				config, training.Parts = deepWith(3), 3
+			}
+			if config.Type = of; testing.Short() {
+				counts = []int{1, config.Layers}
 			}
 			places := several(t, 2)
 			var want []float32
 			var parameters [][]float64
 			for _, stages := range counts {
-				devices := max(1, stages/2)
+				devices := 1
+				if stages == config.Layers {
+					devices = 2
+				}
 				p := pipeline(t, places[:devices], config, training, stages)
 				got := train(t, p, 1, training.Parts)
 				for i, x := range p.Parameters() {
@@ -126,9 +142,10 @@ func TestStagesAgree(t *testing.T) {
 
 // With a tenth less memory than they would take, stages keep fewer micro-batches, wait for each other, and compute the same.
 func TestStagesWait(t *testing.T) {
+	config := deepWith(3)
 	run := func(limitBytes int64) (losses []float32, slots int, peakBytes int64) {
 		place, dev := watched(t, vramtest.Machine(sim.Config{GranularityBytes: 4 << 10}), vramtest.Config(vram.Config{LimitBytes: limitBytes}))
-		p := pipeline(t, []model.Place{place}, deep, staged, 4)
+		p := pipeline(t, []model.Place{place}, config, staged, config.Layers)
 		losses = train(t, p, 1, staged.Parts)
 		usage, err := p.Usage(t.Context())
 		require.NoError(t, err)
@@ -141,7 +158,7 @@ func TestStagesWait(t *testing.T) {
 		return losses, slots, peakBytes
 	}
 	want, slots, peakBytes := run(0)
-	assert.Equal(t, 2+2+2+1, slots, "the first stage keeps as many as there are")
+	assert.Equal(t, 2*(config.Layers-1)+1, slots, "the first stage keeps as many as there are")
 	got, fewer, limitedBytes := run(peakBytes * 9 / 10)
 	assert.Equal(t, want, got)
 	assert.Less(t, fewer, slots)
@@ -189,7 +206,8 @@ func TestStagesTrain(t *testing.T) {
 func TestStagesResume(t *testing.T) {
 	places := several(t, 1)
 	path := filepath.Join(t.TempDir(), "checkpoint")
-	before := pipeline(t, places, deep, staged, 4)
+	config := deepWith(3)
+	before := pipeline(t, places, config, staged, config.Layers)
 	train(t, before, 1, staged.Parts)
 	require.NoError(t, before.Save(path))
 	want := train(t, before, 1, staged.Parts)
@@ -198,7 +216,7 @@ func TestStagesResume(t *testing.T) {
 	f, err := safetensors.OpenFile(path)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, f.Close()) }()
-	after, err := model.NewPipeline(t.Context(), places, deep, staged, 99, 1, 2)
+	after, err := model.NewPipeline(t.Context(), places, config, staged, 99, 1, 2)
 	require.NoError(t, err)
 	require.NoError(t, after.Resume(t.Context(), f))
 	assert.Equal(t, 1, after.Steps())

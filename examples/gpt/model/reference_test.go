@@ -2,6 +2,7 @@ package model_test
 
 import (
 	"math"
+	"slices"
 	"strconv"
 
 	"github.com/go-vram/vram/examples/gpt/model"
@@ -87,17 +88,18 @@ func (r reference) norm(x []float64, name string) []float64 {
 		variance += (v - mean) * (v - mean) / float64(len(x))
 	}
 	y := make([]float64, len(x))
+	root, weight, bias := math.Sqrt(variance+1e-5), r.of[name+".weight"], r.of[name+".bias"]
 	for i, v := range x {
-		y[i] = (v-mean)/math.Sqrt(variance+1e-5)*r.of[name+".weight"][i] + r.of[name+".bias"][i]
+		y[i] = (v-mean)/root*weight[i] + bias[i]
 	}
 	return y
 }
 
 func (r reference) linear(x []float64, name string) []float64 {
-	y := append([]float64{}, r.of[name+".bias"]...)
+	y, weight := slices.Clone(r.of[name+".bias"]), r.of[name+".weight"]
 	for i, v := range x {
-		for o := range y {
-			y[o] += v * r.of[name+".weight"][i*len(y)+o]
+		for o, w := range weight[i*len(y):][:len(y)] {
+			y[o] += v * w
 		}
 	}
 	return y
