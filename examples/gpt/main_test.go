@@ -22,7 +22,18 @@ import (
 	"github.com/go-vram/vram/examples/internal/command"
 )
 
-func output(t *testing.T, args ...string) string {
+// entry is the program with some model.
+type entry func(ctx context.Context, args []string, stdout, stderr io.Writer) int
+
+// quick returns the program, in the short form with the least model.
+func quick() entry {
+	if testing.Short() {
+		return least
+	}
+	return run
+}
+
+func (run entry) output(t *testing.T, args ...string) string {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
 	args = append([]string{"-driver", "sim", "-batch", "1", "-length", "3", "-bytes", "10000", "-every", "1"}, args...)
@@ -34,7 +45,7 @@ func output(t *testing.T, args ...string) string {
 func TestProgram(t *testing.T) {
 	t.Setenv("VRAM_MEMORY_LIMIT", "")
 	step := regexp.MustCompile(`(?m)^step +(\d+: loss \d\.\d+), \S+ tokens/s, \S+ MiB reserved, \S+ [KM]iB live$`)
-	whole := output(t, "-steps", "3", "-sample", "4")
+	whole := entry(run).output(t, "-steps", "3", "-sample", "4")
 	want := step.FindAllStringSubmatch(whole, -1)
 	require.Len(t, want, 3)
 	assert.Contains(t, whole, "34176 parameters of float32; 9.8 KiB of text\n")
@@ -54,7 +65,7 @@ func TestProgram(t *testing.T) {
 	require.Equal(t, command.Interrupted, code, "%s%s", &stdout, &stderr)
 	assert.Contains(t, stdout.String(), "saved step 1 to ")
 	assert.NotContains(t, stdout.String(), "---", "no sample after an interrupt")
-	rest := output(t, "-steps", "3", "-sample", "0", "-checkpoint", path)
+	rest := entry(run).output(t, "-steps", "3", "-sample", "0", "-checkpoint", path)
 	assert.Contains(t, rest, "continues after step 1 of ")
 	got := step.FindAllStringSubmatch(stdout.String()+rest, -1)
 	require.Len(t, got, 3)
@@ -69,13 +80,13 @@ func TestStages(t *testing.T) {
 	t.Setenv("VRAM_MEMORY_LIMIT", "")
 	step := regexp.MustCompile(`(?m)^step +(\d+: loss \d\.\d+), `)
 	stage := regexp.MustCompile(`(?m)^  stage ([01]) on device 0: 1 block, (1 micro-batch|2 micro-batches) at a time, \S+ [KM]iB, waits +\d+ %$`)
-	want := step.FindAllStringSubmatch(output(t, "-steps", "2", "-sample", "0", "-stages", "1", "-parts", "2"), -1)
+	want := step.FindAllStringSubmatch(quick().output(t, "-steps", "2", "-sample", "0", "-stages", "1", "-parts", "2"), -1)
 	require.Len(t, want, 2)
 
 	path := filepath.Join(t.TempDir(), "checkpoint")
-	first := output(t, "-steps", "2", "-sample", "1", "-stages", "2", "-parts", "2", "-for", "1ns", "-checkpoint", path)
+	first := quick().output(t, "-steps", "2", "-sample", "1", "-stages", "2", "-parts", "2", "-for", "1ns", "-checkpoint", path)
 	assert.Contains(t, first, "saved step 1 to ", "its time was over")
-	rest := output(t, "-steps", "2", "-sample", "0", "-devices", "0", "-stages", "2", "-parts", "2", "-save", "1", "-checkpoint", path)
+	rest := quick().output(t, "-steps", "2", "-sample", "0", "-devices", "0", "-stages", "2", "-parts", "2", "-save", "1", "-checkpoint", path)
 	assert.Contains(t, rest, "continues after step 1 of ")
 	assert.Equal(t, want, step.FindAllStringSubmatch(first+rest, -1))
 	assert.Len(t, stage.FindAllString(first+rest, -1), 4)
@@ -260,6 +271,9 @@ func TestStepsOfProgress(t *testing.T) {
 		{[]string{"-steps", "5", "-every", "3"}, []string{"3", "5"}, []string{"", ""}, "5"},
 		{[]string{"-steps", "50", "-for", "1ns", "-every", "7"}, []string{"1"}, []string{""}, "1"},
 	} {
+		if testing.Short() && len(c.args) == 2 { // the others have its lines and its checkpoint, too
+			continue
+		}
 		path := filepath.Join(t.TempDir(), "checkpoint")
 		stored := func() string {
 			f, err := safetensors.OpenFile(path)
@@ -273,7 +287,7 @@ func TestStepsOfProgress(t *testing.T) {
 		var lines, seen []string
 		var stderr bytes.Buffer
 		args := append([]string{"-driver", "sim", "-batch", "1", "-length", "3", "-bytes", "10000", "-every", "1", "-sample", "0", "-checkpoint", path}, c.args...)
-		require.Equal(t, command.OK, run(t.Context(), args, writer(func(b []byte) {
+		require.Equal(t, command.OK, quick()(t.Context(), args, writer(func(b []byte) {
 			if found := line.FindSubmatch(b); found != nil {
 				lines, seen = append(lines, string(found[1])), append(seen, stored())
 			}
@@ -300,18 +314,18 @@ func TestWeights(t *testing.T) {
 	folder := t.TempDir()
 	path := filepath.Join(folder, "weights")
 	certain := []string{"-sample", "2", "-temperature", "0", "-prompt", "fu"}
-	trained := output(t, append(certain, "-steps", "1", "-parts", "2", "-checkpoint", path)...)
-	loaded := output(t, append(certain, "-steps", "0", "-weights", path)...)
+	trained := quick().output(t, append(certain, "-steps", "1", "-parts", "2", "-checkpoint", path)...)
+	loaded := quick().output(t, append(certain, "-steps", "0", "-weights", path)...)
 	_, want, found := strings.Cut(trained, "---\n")
 	require.True(t, found)
 	_, got, _ := strings.Cut(loaded, "---\n")
 	assert.Equal(t, want, got)
 	assert.Contains(t, loaded, "weights of "+path)
-	both := output(t, append(certain, "-steps", "1", "-parts", "2", "-weights", path, "-checkpoint", path)...)
+	both := quick().output(t, append(certain, "-steps", "1", "-parts", "2", "-weights", path, "-checkpoint", path)...)
 	assert.Contains(t, both, "continues after step 1 of "+path, "a checkpoint goes before weights")
 	var drawn []string
 	for _, seed := range []string{"1", "2", "1"} {
-		text := output(t, "-steps", "0", "-weights", path, "-temperature", "1", "-top", "0", "-sample", "8", "-seed", seed)
+		text := quick().output(t, "-steps", "0", "-weights", path, "-temperature", "1", "-top", "0", "-sample", "8", "-seed", seed)
 		_, sample, _ := strings.Cut(text, "---\n")
 		drawn = append(drawn, sample)
 	}
@@ -335,7 +349,7 @@ func TestWeights(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(filepath.Join(folder, "vocab.json"), vocabulary, 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(folder, "merges.txt"), nil, 0o600))
-	coded := output(t, append(certain, "-steps", "1", "-parts", "2", "-tokenizer", folder)...)
+	coded := quick().output(t, append(certain, "-steps", "1", "-parts", "2", "-tokenizer", folder)...)
 	assert.Regexp(t, `(?s)---\nfu`, coded)
 
 	entries["fu"] = 256
