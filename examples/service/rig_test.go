@@ -24,10 +24,13 @@ import (
 
 func TestMain(m *testing.M) { recoveredtest.Main(m) }
 
-// small is the model of most tests: one layer of 32, with a context that has room for long answers.
+// small is the model of most tests: one layer of 32, in the short form of 16, with a context that has room for long answers.
 func small() model.Config {
 	c := model.Tiny
 	c.Context, c.Layers = 64, 1
+	if testing.Short() {
+		c.Width = 16
+	}
 	return c
 }
 

@@ -157,7 +157,7 @@ func TestCheckpoint(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, settings{})
 	other := small()
-	other.Width = 16
+	other.Heads, other.Width = 1, 8
 	m, err := model.New(r.context, r.ops, other, 3)
 	require.NoError(t, err)
 	defer func() { assert.NoError(t, m.Close()) }()
@@ -168,7 +168,7 @@ func TestCheckpoint(t *testing.T) {
 	want, err := m.Sample([]int64{97, 98}, 4, model.Sampling{})
 	require.NoError(t, err)
 	stored := newRig(t, settings{Checkpoint: path})
-	assert.Equal(t, 16, stored.model.Width)
+	assert.Equal(t, 8, stored.model.Width)
 	a, err := stored.ask(t.Context(), "", text("ab", 4))
 	require.NoError(t, err)
 	assert.Equal(t, want[2:], a.Tokens)
