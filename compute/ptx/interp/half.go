@@ -37,19 +37,23 @@ func (h half) value(v uint64) float64 {
 
 // fromF16 returns a number of half precision.
 func fromF16(v uint64) float64 {
-	const fraction, exponentMax = 1<<10 - 1, 31
-	exponent, m := int(v>>10&exponentMax), float64(v&fraction) //nolint:gosec // 5 bits
-	var x float64
-	switch exponent {
-	case 0:
-		x = m * 0x1p-24
-	case exponentMax:
-		x = math.Inf(1)
-		if m != 0 {
+	if exponent := v & 0x7c00; exponent != 0 && exponent != 0x7c00 {
+		return math.Float64frombits(v&0x8000<<48 | (v&0x7fff+biasF16)<<42) //nolint:mnd // the sign; the fraction
+	}
+	return specialF16(v)
+}
+
+// biasF16 is the difference of the biases of double and half precision, where half precision has its exponent.
+const biasF16 = (1023 - 15) << 10
+
+// specialF16 returns a number of half precision that is no normal one.
+func specialF16(v uint64) float64 {
+	x := float64(v&0x3ff) * 0x1p-24
+	if v&0x7c00 != 0 {
+		if x != 0 {
 			return math.NaN()
 		}
-	default:
-		x = math.Ldexp(m+1<<10, exponent-25) //nolint:mnd // the bias and 10 bits of fraction
+		x = math.Inf(1)
 	}
 	if v&0x8000 != 0 {
 		return -x
@@ -84,20 +88,15 @@ func (h half) packMode(x float64, mode ptx.Modifier) uint64 {
 
 // toF16 returns the bits of a number that half precision holds.
 func toF16(x float64) uint64 {
-	var sign uint64
-	if math.Signbit(x) {
-		sign = 0x8000
-	}
-	x = math.Abs(x)
-	switch {
+	word := math.Float64bits(x)
+	sign := word >> 48 & 0x8000
+	switch x = math.Abs(x); {
 	case math.IsInf(x, 0):
 		return sign | 0x7c00
 	case x < 0x1p-14:
 		return sign | uint64(x*0x1p24)
 	}
-	exponent := math.Ilogb(x)
-	m := uint64(math.Ldexp(x, 10-exponent)) - 1<<10 //nolint:mnd // 10 bits of fraction
-	return sign | uint64(exponent+15)<<10 | m       //nolint:gosec,mnd // the bias
+	return sign | (word&^(1<<63)>>42 - biasF16) //nolint:mnd // the fraction
 }
 
 // each1 applies a function to a number or to both of a pair.

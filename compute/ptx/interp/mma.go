@@ -10,49 +10,65 @@ import "github.com/go-vram/vram/compute/ptx"
 func lowerMma(c *lowering, i *ptx.Instruction) {
 	t := c.wholeWarp()
 	depth := map[ptx.Modifier]int{ptx.ModM16n8k4: 4, ptx.ModM16n8k8: 8, ptx.ModM16n8k16: 16}[i.Mod(ptx.KindShape)]
-	d := c.vector(&i.Operands[0], c.out)
 	o := i.Operands
-	a, b, e := c.vectorIn(&o[1], ptx.B32), c.vectorIn(&o[2], ptx.B32), c.vectorIn(&o[3], registerOf(i.Type(0)))
-	element := elementOf(i.Type(1))
-	tf32, half := i.Type(1) == ptx.TF32, i.Type(0) == ptx.F16
+	p := &mmaForm{elements: elementsOf(i.Type(1)), depth: depth, half: i.Type(0) == ptx.F16, d: c.vector(&o[0], c.out)}
+	p.a, p.b, p.c = c.vectorIn(&o[1], ptx.B32), c.vectorIn(&o[2], ptx.B32), c.vectorIn(&o[3], registerOf(i.Type(0)))
 	t.meet = func(w *warp, members uint32) {
 		f := w.frame
 		if !together(w, members) {
 			return
 		}
-		var x [rowsA][maxProductDepth]float64
-		var y [16][columnsB]float64
-		for n := range warpThreads {
-			group, member := n/4, n%4 //nolint:mnd // threads of a group
-			fragmentOfA(f, a, n, tf32, element, &x)
-			for k, slot := range b {
-				if tf32 {
-					y[member+k*4][group] = element(f.regs[slot][n]) //nolint:mnd // the next rows
-					continue
-				}
-				row := member*2 + k*8 //nolint:mnd // pairs; the next rows
-				y[row][group] = element(f.regs[slot][n])
-				y[row+1][group] = element(f.regs[slot][n] >> 16) //nolint:mnd // the upper half
+		var x [rowsA]line
+		var y [columnsB]line
+		p.fragmentOfA(f, p.a, &x)
+		for k, slot := range p.b {
+			for n, v := range &f.regs[slot] {
+				p.put(&y[n/4], v, n%4, k) //nolint:mnd // threads of a group
 			}
 		}
 		for n := range warpThreads {
-			multiply(f, d, e, n, depth, half, &x, &y)
+			p.multiply(f, n, &x, &y)
 		}
 	}
 }
 
-// fragmentOfA reads the elements of A that thread n holds.
-func fragmentOfA(f *frame, slots []int, n int, tf32 bool, element func(uint64) float64, x *[rowsA][maxProductDepth]float64) {
-	group, member := n/4, n%4 //nolint:mnd // threads of a group
+// mmaForm is an mma.
+type mmaForm struct {
+	elements
+
+	d, a, b, c []int // slots
+	depth      int
+	half       bool // the elements of C and D
+}
+
+// line is a row of A, or a column of B.
+type line [maxProductDepth]float64
+
+// elements are those of A and B.
+type elements struct {
+	tf32 bool                 // else 16 bits
+	read func(uint64) float64 // the lower one of a register
+}
+
+func elementsOf(t ptx.Type) elements { return elements{t == ptx.TF32, elementOf(t)} }
+
+// put writes the elements of a register to a line: of a member of the group, which has several registers for the line.
+func (e *elements) put(to *line, v uint64, member, register int) {
+	if e.tf32 {
+		to[member+register*4] = e.read(v) //nolint:mnd // the next ones
+		return
+	}
+	at := member*2 + register*8 //nolint:mnd // pairs; the next ones
+	to[at] = e.read(v)
+	to[at+1] = e.read(v >> 16) //nolint:mnd // the upper half
+}
+
+// fragmentOfA reads the elements of A that the threads hold.
+func (e *elements) fragmentOfA(f *frame, slots []int, x *[rowsA]line) {
 	for k, slot := range slots {
-		row := &x[group+k%2*8] //nolint:mnd // the lower half of the rows
-		if tf32 {
-			row[member+k/2*4] = element(f.regs[slot][n]) //nolint:mnd // the next columns
-			continue
+		for n, v := range &f.regs[slot] {
+			e.put(&x[n/4+k%2*8], v, n%4, k/2) //nolint:mnd // threads of a group; the lower half of the rows
 		}
-		column := member*2 + k/2*8 //nolint:mnd // pairs; the next columns
-		row[column] = element(f.regs[slot][n])
-		row[column+1] = element(f.regs[slot][n] >> 16) //nolint:mnd // the upper half
 	}
 }
 
@@ -69,35 +85,38 @@ func elementOf(t ptx.Type) func(uint64) float64 {
 	switch t {
 	case ptx.TF32:
 		return func(v uint64) float64 { return float64(f32(v &^ 0x1fff)) } //nolint:mnd // the hardware reads 19 bits
+	case ptx.BF16:
+		return func(v uint64) float64 { return float64(f32(v & 0xffff << 16)) } //nolint:mnd // the upper half of single precision
 	default:
-		h := halfOf(t, nil)
-		return func(v uint64) float64 { return h.value(v & 0xffff) } //nolint:mnd // the lower half
+		return func(v uint64) float64 { return fromF16(v & 0xffff) } //nolint:mnd // the lower half
 	}
 }
 
+// tile returns the sums of products of two rows of A, eight apart, and two columns of B, in the order in which a thread holds them.
+func tile(x *[rowsA]line, row int, y []line, column, depth int) (sums [4]float64) {
+	upper, lower, left, right := x[row][:depth], x[row+8][:depth], y[column][:depth], y[column+1][:depth] //nolint:mnd // the lower half
+	var a, b, c, d float64
+	for k, u := range upper {
+		a += u * left[k]
+		b += u * right[k]
+		c += lower[k] * left[k]
+		d += lower[k] * right[k]
+	}
+	return [4]float64{a, b, c, d}
+}
+
 // multiply computes the elements of a thread: products are exact, and their sum is rounded to single precision once.
-func multiply(f *frame, d, e []int, n, depth int, half bool, x *[rowsA][maxProductDepth]float64, y *[16][columnsB]float64) {
-	group, member := n/4, n%4 //nolint:mnd // threads of a group
-	h := halfOf(ptx.F16, nil)
-	var results [4]uint64 // written at the end: D may have the registers of C in another order
-	for k := range 4 {
-		row, column := group+k/2*8, member*2+k%2 //nolint:mnd // the lower half; pairs
-		slot, shift := k, 0
-		if half {
-			slot, shift = k/2, k%2*16 //nolint:mnd // two in a register
-		}
-		var sum float64
-		for j := range depth {
-			sum += x[row][j] * y[j][column]
-		}
-		old := f.regs[e[slot]][n]
-		if half {
-			results[slot] |= h.pack(sum+h.value(old>>shift&0xffff)) << shift //nolint:mnd // one half
+func (p *mmaForm) multiply(f *frame, n int, x *[rowsA]line, y *[columnsB]line) {
+	var results [4]uint64                                    // written at the end: D may have the registers of C in another order
+	for k, sum := range tile(x, n/4, y[:], n%4*2, p.depth) { //nolint:mnd // threads of a group; pairs
+		if p.half {
+			h, slot, shift := halfOf(ptx.F16, nil), k/2, k%2*16 //nolint:mnd // two in a register
+			results[slot] |= h.pack(sum+h.value(f.regs[p.c[slot]][n]>>shift&0xffff)) << shift
 			continue
 		}
-		results[slot] = bits32(float32(sum + float64(f32(old))))
+		results[k] = bits32(float32(sum + float64(f32(f.regs[p.c[k]][n]))))
 	}
-	for k, slot := range d {
+	for k, slot := range p.d {
 		f.regs[slot][n] = results[k]
 	}
 }

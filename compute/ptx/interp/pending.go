@@ -43,14 +43,14 @@ const chunkBytes = 16
 
 // productForm is a wgmma.mma_async.
 type productForm struct {
+	elements
+
 	d, a           []int // slots; a is empty where A is in shared memory
 	registers      []int // d, then a
 	left, right    int   // slots of descriptors; left none where A is in registers
 	pred           int
 	negated        bool
 	columns, depth int
-	tf32           bool
-	element        func(uint64) float64
 	sign           float64 // of the products: both scales together
 	across         [2]bool // A, B: rows and columns of A, of B, lie along memory, not the depth
 }

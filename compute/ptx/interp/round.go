@@ -33,13 +33,17 @@ func (t format) round(x float64, mode ptx.Modifier) float64 {
 	if x == 0 || math.IsNaN(x) || math.IsInf(x, 0) {
 		return x
 	}
-	step := max(math.Ilogb(x), t.minExp) - (t.precision - 1)
-	r := math.Ldexp(roundInteger(math.Ldexp(x, -step), mode), step)
-	if limit := math.Ldexp(2-math.Ldexp(1, 1-t.precision), t.maxExp); math.Abs(r) > limit {
+	exponent := int(math.Float64bits(x)>>52&0x7ff) - 1023 //nolint:gosec,mnd // 11 bits; the bias
+	step := max(exponent, t.minExp) - (t.precision - 1)
+	r := roundInteger(x*power(-step), mode) * power(step)
+	if limit := (2 - power(1-t.precision)) * power(t.maxExp); math.Abs(r) > limit {
 		return overflow(x, limit, mode)
 	}
 	return r
 }
+
+// power returns a power of two that is a normal number.
+func power(n int) float64 { return math.Float64frombits(uint64(n+1023) << 52) } //nolint:gosec,mnd // the bias
 
 // overflow returns the result of rounding a number beyond the largest one.
 func overflow(x, limit float64, mode ptx.Modifier) float64 {

@@ -118,8 +118,8 @@ type products struct {
 	groups  [][]*product // the oldest first
 	proxies []proxyFence // of its threads, in order
 
-	x [rowsA][maxProductDepth]float64
-	y [maxProductColumns][maxProductDepth]float64 // by columns
+	x [rowsA]line
+	y [maxProductColumns]line
 }
 
 // meetings are the threads of a warp that wait for others of it, with their operands and results.

@@ -53,7 +53,7 @@ func lowerProduct(c *lowering, i *ptx.Instruction) *productForm {
 		return slots
 	}
 	o := i.Operands
-	p := &productForm{d: registers(&o[0]), left: none, tf32: i.Type(1) == ptx.TF32, element: elementOf(i.Type(1))}
+	p := &productForm{d: registers(&o[0]), left: none, elements: elementsOf(i.Type(1))}
 	_, p.columns, p.depth = i.Mod(ptx.KindShape).Shape()
 	if o[1].Kind == ptx.OperandVector {
 		p.a = registers(&o[1])
@@ -84,9 +84,7 @@ func (s *products) multiply(p *productForm) {
 	}
 	q := &product{pc: s.at, frame: f, form: p}
 	if p.left == none {
-		for n := range warpThreads {
-			fragmentOfA(f, p.a, n, p.tf32, p.element, &s.x)
-		}
+		p.fragmentOfA(f, p.a, &s.x)
 	} else if !s.gather(q, f.regs[p.left][0], rowsA, rowsA*(s.index%warpgroupWarps), p.across[0], s.x[:]) {
 		return
 	}
@@ -94,18 +92,14 @@ func (s *products) multiply(p *productForm) {
 		return
 	}
 	for n := range warpThreads {
-		group, member := n/4, n%4 //nolint:mnd // threads of a group
-		for k, slot := range p.d {
-			x, y := &s.x[group+k/2%2*8], &s.y[k/4*8+member*2+k%2] //nolint:mnd // the lower half of the rows; 8 columns; pairs
-			var sum float64
-			for j := range p.depth {
-				sum += x[j] * y[j]
+		for first := 0; first < len(p.d); first += 4 { // of eight columns
+			for k, sum := range tile(&s.x, n/4, s.y[:], first*2+n%4*2, p.depth) { //nolint:mnd // threads of a group; pairs
+				d := &f.regs[p.d[first+k]][n]
+				if sum *= p.sign; accumulate {
+					sum += float64(f32(*d))
+				}
+				*d = bits32(float32(sum))
 			}
-			sum *= p.sign
-			if accumulate {
-				sum += float64(f32(f.regs[slot][n]))
-			}
-			f.regs[slot][n] = bits32(float32(sum))
 		}
 	}
 	s.begin(s.block, q)
@@ -173,7 +167,7 @@ func (b *block) lonely() error {
 }
 
 // gather reads lines of a matrix from shared memory, rows of A or columns of B, from the first one on.
-func (s *products) gather(q *product, bits uint64, lines, first int, across bool, to [][maxProductDepth]float64) bool {
+func (s *products) gather(q *product, bits uint64, lines, first int, across bool, to []line) bool {
 	d, wrong := newDescriptor(bits)
 	if wrong != "" {
 		s.fail(&Fault{Kind: Unsupported, Detail: fmt.Sprintf("descriptor %#x: %s", bits, wrong)}, 0)
@@ -188,24 +182,21 @@ func (s *products) gather(q *product, bits uint64, lines, first int, across bool
 					return false
 				}
 				for e := range 8 {
-					to[line+e][k] = p.element(load(chunk[2*e:], 2)) //nolint:mnd // bytes
+					to[line+e][k] = p.read(load(chunk[2*e:], 2)) //nolint:mnd // bytes
 				}
 			}
 		}
 		return true
 	}
+	each := p.depth / 2 //nolint:mnd // chunks of a line
 	for line := range lines {
 		for half := range 2 {
 			chunk := s.chunk(q, d.along(first+line, half))
 			if chunk == nil {
 				return false
 			}
-			for k := range p.depth / 2 {
-				if each := chunkBytes / (p.depth / 2); each == 4 { //nolint:mnd // bytes of a tf32
-					to[line][half*p.depth/2+k] = p.element(load(chunk[4*k:], 4))
-				} else {
-					to[line][half*p.depth/2+k] = p.element(load(chunk[2*k:], 2)) //nolint:mnd // bytes
-				}
+			for k := range each {
+				to[line][half*each+k] = p.read(load(chunk[chunkBytes/each*k:], chunkBytes/each))
 			}
 		}
 	}
