@@ -100,7 +100,7 @@ func joinBarrier(w *warp, bar *barrierState, form *barrierForm, f *frame, m uint
 		bar.arrived += bits.OnesCount32(m)
 	}
 	if !w.block.run.launch.Strict { // the barrier implies a fence after an atomic access
-		w.order.seen.join(&w.order.acquired)
+		w.order.see(&w.order.acquired)
 		w.block.seenTurns.addAll(w.order.turns)
 	}
 	released := w.order.release()
@@ -161,7 +161,7 @@ func (b *block) whole(bar *barrierState) bool {
 // passBarrier releases threads of a warp from a barrier.
 func passBarrier(w *warp, bar *barrierState, m uint32) {
 	w.waits &^= m
-	w.order.seen.join(&bar.order)
+	w.order.see(&bar.order)
 	w.order.joinThreads(m)
 	for ; m != 0; m &= m - 1 {
 		n := next(m)

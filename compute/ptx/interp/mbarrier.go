@@ -211,7 +211,7 @@ func lowerMbarrierWait(c *lowering, i *ptx.Instruction) {
 			}
 			ended |= 1 << n
 			done := &w.block.orderOf(a.address).done
-			w.order.seen.join(done)
+			w.order.see(done)
 			w.order.alone[n] = max(w.order.alone[n], done[w.index])
 		}
 		w.polls.test(ended != 0)

@@ -62,6 +62,12 @@ func (o *warpOrder) joinThreads(m uint32) {
 	}
 }
 
+// see orders accesses of the block's warps before the next ones of the warp.
+func (o *warpOrder) see(c *clocks) {
+	o.seen.join(c)
+	o.settle()
+}
+
 // settle notes up to where every thread of the warp sees the warps of the block.
 func (o *warpOrder) settle() {
 	o.settled = o.seen
@@ -70,7 +76,7 @@ func (o *warpOrder) settle() {
 
 // fence orders the warp's earlier accesses before its later ones, for other threads that see an atomic variable.
 func (o *warpOrder) fence(m uint32) {
-	o.seen.join(&o.acquired)
+	o.see(&o.acquired)
 	o.block.seenTurns.addAll(o.turns)
 	for rest := m; rest != 0; rest &= rest - 1 {
 		n := next(rest)

@@ -36,9 +36,7 @@ func (t *transfer) quickShared(mem *memory, f *frame, m uint32) uint32 {
 		return m
 	}
 	last, ones, shift := uint64(len(b.shared))-bytes, mask(t.bytes), b.run.shift[0]
-	q := queue{
-		mine: newTouch(mem.order.clock, mem.at, false, mem.index*warpThreads), seen: &mem.order.settled, forgotten: b.began, write: t.write,
-	}
+	q := mem.queue(SharedRace, t.write)
 	if t.isWord(shift) {
 		return t.quickWords(b, f, m, &q)
 	}
@@ -180,13 +178,7 @@ func (t *transfer) quickGlobal(mem *memory, f *frame, m uint32) uint32 {
 		return m
 	}
 	way, shift := g.ways[index(t.write)], r.shift[1]
-	q := queue{
-		mine: newTouch(mem.order.clock, mem.at, false, mem.index*warpThreads), seen: &mem.order.settled,
-		since: r.turns.starts[len(r.turns.starts)-1], write: t.write,
-	}
-	if !r.launch.Cooperative {
-		q.others = q.since
-	}
+	q := mem.queue(GlobalRace, t.write)
 	if m == full && t.isWord(shift) && t.quickRow(g, f, &q) {
 		return 0
 	}
@@ -268,6 +260,20 @@ type queue struct {
 	forgotten uint32  // accesses up to here do not count
 	write     bool
 	known     touch // a touch that is ordered, without its lane
+}
+
+// queue returns the order of the warp's next accesses to memory whose races are of a kind.
+func (d *detector) queue(kind Kind, write bool) queue {
+	q := queue{mine: newTouch(d.order.clock, d.at, false, d.index*warpThreads), seen: &d.order.settled, write: write}
+	if kind == SharedRace {
+		q.forgotten = d.block.began
+		return q
+	}
+	r := d.block.run
+	if q.since = r.turns.starts[len(r.turns.starts)-1]; !r.launch.Cooperative {
+		q.others = q.since
+	}
+	return q
 }
 
 // laneBits are the bits of a touch that tell the threads of a warp apart.

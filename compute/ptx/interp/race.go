@@ -30,6 +30,9 @@ func (d *detector) check(a *access, cells []cell, kind Kind, now []byte) bool {
 	if d.ignores(kind) {
 		return true
 	}
+	if q := d.queue(kind, a.write); !a.strong && q.pass(cells, touch(a.thread)) { //nolint:gosec // not negative
+		return true
+	}
 	shaky := kind == SharedRace && d.block.kernel.code[d.at].shaky && !d.block.kernel.lockstep && !d.ignores(WarpRace)
 	thread := d.index*warpThreads + a.thread
 	since := uint32(0) // accesses at this time and before are forgotten: each block starts with new shared memory
