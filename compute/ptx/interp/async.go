@@ -1,6 +1,10 @@
 package interp
 
-import "github.com/go-vram/vram/compute/ptx"
+import (
+	"slices"
+
+	"github.com/go-vram/vram/compute/ptx"
+)
 
 // lowerCopy translates a copy from global to shared memory.
 func lowerCopy(c *lowering, i *ptx.Instruction) {
@@ -52,62 +56,55 @@ func lowerCopyWait(c *lowering, i *ptx.Instruction) {
 
 // begin begins a copy: both places are checked now, and the destination is nobody's until it has arrived.
 func (p *copier) begin(to, from uint64, bytes, copied, thread int) bool {
-	c := asyncCopy{
-		pc: p.at, zeros: bytes - copied,
-		to:   access{space: ptx.Shared, address: to, bytes: bytes, thread: thread, write: true},
-		from: access{space: ptx.Global, address: from, bytes: copied, thread: thread, read: true},
-	}
-	checked := c.to
-	if p.reach(&checked) == nil {
+	c := asyncCopy{pc: p.at, to: to, from: from, bytes: bytes, copied: copied}
+	destination, source := c.accesses(thread)
+	if p.reach(&destination) == nil {
 		return false
 	}
 	if from&uint64(bytes-1) != 0 { //nolint:gosec // a power of two
-		c.from.bytes = bytes
-		p.refuse(&c.from, Misaligned, "")
+		source.bytes = bytes
+		p.refuse(&source, Misaligned, "")
 		return false
 	}
-	if source := c.from; copied > 0 && p.region(&source) == nil {
+	if copied > 0 && p.region(&source) == nil {
 		return false
 	}
-	b := p.block
-	b.asyncs++
-	for n := to; n < to+uint64(bytes); n++ { //nolint:gosec // few bytes
-		b.inFlight[n>>6] |= 1 << (n & 63)
-	}
-	p.of[thread].open = append(p.of[thread].open, c)
+	p.block.asyncs++
+	word, field := destination.field(p.block.inFlight, to)
+	*word |= field
+	p.of[thread].begin(c)
 	return true
 }
 
 // deliver ends the copies of a thread: all groups but the youngest, or everything.
 func (p *copier) deliver(thread, keep int, all bool) {
 	a := &p.of[thread]
-	for len(a.groups) > 0 && (all || len(a.groups) > keep) {
-		p.arrive(a.groups[0])
-		a.groups = a.groups[1:]
+	ended, count := max(len(a.groups)-keep, 0), 0
+	for _, copies := range a.groups[:ended] {
+		count += copies
 	}
-	if all {
-		p.arrive(a.open)
-		a.open = nil
+	if a.groups = slices.Delete(a.groups, 0, ended); all {
+		count, a.open = len(a.copies), 0
 	}
+	p.arrive(a.copies[:count], thread)
+	a.copies = slices.Delete(a.copies, 0, count)
 }
 
-// arrive moves the bytes of copies.
-func (p *copier) arrive(copies []asyncCopy) {
+// arrive moves the bytes of copies of a thread.
+func (p *copier) arrive(copies []asyncCopy, thread int) {
 	b := p.block
 	at := p.at
-	for _, c := range copies {
+	for n := range copies {
+		c := &copies[n]
+		to, from := c.accesses(thread)
 		b.asyncs--
-		for n := c.to.address; n < c.to.address+uint64(c.to.bytes); n++ { //nolint:gosec // few bytes
-			b.inFlight[n>>6] &^= 1 << (n & 63)
-		}
+		word, field := to.field(b.inFlight, c.to)
+		*word &^= field
 		p.at = c.pc // a fault names the copy
-		to, from := c.to, c.from
 		if bytes := p.reach(&to); bytes != nil {
 			clear(bytes)
-			if c.from.bytes > 0 {
-				if source := p.reachGlobal(&from); source != nil {
-					copy(bytes[:c.to.bytes-c.zeros], source)
-				}
+			if c.copied > 0 {
+				copy(bytes, p.reachGlobal(&from))
 			}
 		}
 		if p.fault != nil {

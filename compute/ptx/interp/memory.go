@@ -238,8 +238,8 @@ func (mem *memory) arrived(a *access) bool {
 	}
 	for _, v := range b.warps {
 		for thread := range v.copies.of {
-			for _, c := range v.copies.of[thread].all() {
-				if c.to.address < a.address+uint64(a.bytes) && a.address < c.to.address+uint64(c.to.bytes) { //nolint:gosec // few bytes
+			for _, c := range v.copies.of[thread].copies {
+				if c.to < a.address+uint64(a.bytes) && a.address < c.to+uint64(c.bytes) { //nolint:gosec // few bytes
 					other := b.place(c.pc, v.index*warpThreads+thread)
 					mem.fail(&Fault{
 						Kind: AsyncInFlight, Space: a.space, Address: a.address, Bytes: a.bytes, Other: &other,

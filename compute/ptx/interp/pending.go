@@ -1,29 +1,38 @@
 package interp
 
+import "github.com/go-vram/vram/compute/ptx"
+
 // asyncs are the copies of a thread that were not delivered. Bytes arrive as late as allowed: when the thread waits for them.
 type asyncs struct {
-	open   []asyncCopy   // not committed
-	groups [][]asyncCopy // the oldest first
+	copies []asyncCopy // the oldest first
+	groups []int       // how many copies each committed group has, likewise
+	open   int         // copies that were not committed
 }
 
 // asyncCopy is one cp.async.
 type asyncCopy struct {
-	pc       int
-	to, from access
-	zeros    int // bytes at the end that are not copied
+	pc            int
+	to, from      uint64
+	bytes, copied int // the others are zeros
+}
+
+// accesses returns the accesses of a copy by a thread, to shared and to global memory.
+func (c *asyncCopy) accesses(thread int) (to, from access) {
+	to = access{space: ptx.Shared, address: c.to, bytes: c.bytes, thread: thread, write: true}
+	from = access{space: ptx.Global, address: c.from, bytes: c.copied, thread: thread, read: true}
+	return to, from
+}
+
+func (a *asyncs) clear() { a.copies, a.groups, a.open = a.copies[:0], a.groups[:0], 0 }
+
+func (a *asyncs) begin(c asyncCopy) {
+	a.copies = append(a.copies, c)
+	a.open++
 }
 
 func (a *asyncs) commit() {
 	a.groups = append(a.groups, a.open)
-	a.open = nil
-}
-
-// all returns the copies that were not delivered.
-func (a *asyncs) all() (copies []asyncCopy) {
-	for _, g := range a.groups {
-		copies = append(copies, g...)
-	}
-	return append(copies, a.open...)
+	a.open = 0
 }
 
 // The largest product of one warp.

@@ -18,9 +18,7 @@ func (w *warp) begin() {
 		if len(w.memory.local[n].bytes) > 0 {
 			w.memory.local[n].clear()
 		}
-		if a := &w.copies.of[n]; a.open != nil || a.groups != nil {
-			*a = asyncs{}
-		}
+		w.copies.of[n].clear()
 	}
 	w.meet.waiting, w.polls = 0, polls{}
 	if w.products != nil {
