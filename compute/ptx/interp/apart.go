@@ -147,6 +147,7 @@ func (w *worker) execute(start, last, part uint64) {
 		}
 	}()
 	b := w.run.newBlock()
+	defer b.free()
 	for ; start < last && !w.crew.failed.Load() && !w.crew.stopped.Load(); start = w.crew.next.Add(part) - part {
 		err := w.run.execute(b, start, min(start+part, last))
 		if errors.Is(err, ErrStopped) {

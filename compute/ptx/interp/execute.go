@@ -1,23 +1,49 @@
 package interp
 
-// newBlock makes the state of a block, which all blocks of a run use one after the other.
+// newBlock makes the state of a block, which all blocks of a run use one after the other. It takes the memory of an earlier launch.
 func (r *run) newBlock() *block {
+	b := r.kernel.spares.take()
+	if b == nil {
+		b = &block{}
+	}
 	l := r.launch
 	bytes := r.kernel.staticSharedBytes + l.SharedBytes
-	words := (bytes + 63) / 64 //nolint:mnd // bits of a word
-	b := &block{
-		run: r, kernel: r.kernel, threads: int(l.Block.count()), //nolint:gosec // at most 1024
-		shared: make([]byte, bytes), initialised: make([]uint64, words), inFlight: make([]uint64, words),
-		cells: make([]cell, bytes/r.kernel.granuleBytes[0]+1), memo: make([]memo, len(r.kernel.code)),
+	words := (bytes + wordBits - 1) / wordBits
+	b.run, b.kernel, b.threads = r, r.kernel, int(l.Block.count()) //nolint:gosec // at most 1024
+	b.shared, b.initialised, b.inFlight = zeros(b.shared, bytes), zeros(b.initialised, words), zeros(b.inFlight, words)
+	b.cells, b.memo = zeros(b.cells, bytes/r.kernel.granuleBytes[0]+1), zeros(b.memo, len(r.kernel.code))
+	warps := (b.threads + warpThreads - 1) / warpThreads
+	for len(b.warps) < warps {
+		b.warps = append(b.warps, &warp{})
 	}
-	for n := 0; n*warpThreads < b.threads; n++ {
-		b.warps = append(b.warps, newWarp(b, n))
+	b.warps = b.warps[:warps]
+	for n, w := range b.warps {
+		w.start(b, n)
 	}
 	if r.kernel.wgmma {
-		b.reading = make([]uint16, bytes/chunkBytes+1)
+		b.reading = zeros(b.reading, bytes/chunkBytes+1)
 		b.warpgroups = make([][]issue, (b.threads+warpgroupThreads-1)/warpgroupThreads)
 	}
 	return b
+}
+
+// zeros returns so many zeros, in the memory of a slice if it has room.
+func zeros[T any](in []T, count int) []T {
+	if cap(in) < count {
+		return make([]T, count)
+	}
+	clear(in[:count])
+	return in[:count]
+}
+
+// free leaves the memory of the block to a further launch.
+func (b *block) free() {
+	k := b.kernel
+	clear(b.memo)
+	*b = block{
+		warps: b.warps, shared: b.shared, initialised: b.initialised, inFlight: b.inFlight, cells: b.cells, memo: b.memo, reading: b.reading,
+	}
+	k.spares.put(b)
 }
 
 // begin makes everything ready for a block of the grid.

@@ -27,6 +27,7 @@ type Kernel struct {
 	alone             bool                  // blocks may pass values to each other: they run one after the other
 	met               atomic.Bool           // blocks of an earlier launch met in memory
 	swaps             bool                  // some instruction is atom.cas
+	spares            spares                // memory of earlier launches
 	wgmma             bool                  // some instruction is one of a warpgroup
 }
 

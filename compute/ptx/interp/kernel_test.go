@@ -129,3 +129,42 @@ func BenchmarkVectorAdd(b *testing.B) {
 		})
 	}
 }
+
+// A launch shows nothing of an earlier one of the same kernel, whose memory its blocks have: no special registers, no registers and shared
+// memory that only the earlier one wrote, and no accesses.
+func TestLaunchesAfterEachOther(t *testing.T) {
+	t.Parallel()
+	k := compile(t, header+`.visible .entry k(.param .u64 out, .param .u32 writes, .param .u32 steps) {
+		.reg .pred %p<3>; .reg .b32 %r<12>; .reg .b64 %d<4>; .shared .align 4 .b8 own[4096];
+		ld.param.u64 %d1, [out]; ld.param.u32 %r1, [writes]; ld.param.u32 %r2, [steps];
+		mov.u32 %r3, %tid.x; mov.u32 %r4, %ntid.x; mov.u32 %r5, %nwarpid; mov.u32 %r6, %dynamic_smem_size; shl.b32 %r7, %r3, 2;
+		mad.lo.u32 %r9, %r2, 33, %r3; rem.u32 %r9, %r9, %r4; shl.b32 %r9, %r9, 2; mov.u32 %r8, own; add.u32 %r8, %r8, %r9;
+		and.b32 %r9, %r1, 1; setp.ne.u32 %p1, %r9, 0; @%p1 st.shared.u32 [%r8], %r4;
+		and.b32 %r9, %r1, 2; setp.ne.u32 %p1, %r9, 0; @%p1 mov.u32 %r10, %r5;
+	next: setp.eq.u32 %p2, %r2, 0; @%p2 bra last; bar.sync 0; sub.u32 %r2, %r2, 1; bra next;
+	last: ld.shared.u32 %r11, [%r8]; mad.lo.u32 %r11, %r6, 1000, %r11; mad.lo.u32 %r11, %r10, 100000, %r11;
+		cvt.u64.u32 %d2, %r7; add.u64 %d1, %d1, %d2; st.global.u32 [%d1], %r11; ret; }`)
+	run := func(threads, shared, writes, steps uint32) ([]byte, error) {
+		out := make([]byte, 4*threads)
+		err := k.Run(interp.Launch{
+			Grid: interp.Dim3{X: 1, Y: 1, Z: 1}, Block: interp.Dim3{X: threads, Y: 1, Z: 1}, SharedBytes: int(shared),
+			Params: params(uint64(0x10000), writes, steps), Memory: interp.Bytes{0x10000: out},
+		})
+		return out, err
+	}
+	for _, threads := range []uint32{64, 1024, 32, 96, 96, 512} {
+		for _, steps := range []uint32{40, 0, 3} {
+			out, err := run(threads, threads/8, 3, steps)
+			require.NoError(t, err)
+			for n := range int(threads) {
+				require.Equal(t, threads/32*100000+threads/8*1000+threads, wordAt(out, n), "thread %d of %d", n, threads)
+			}
+			_, err = run(threads, threads, 1, steps)
+			require.ErrorIs(t, err, interp.Uninitialised)
+			require.ErrorContains(t, err, "%r10 was not written")
+			_, err = run(threads, threads, 2, steps)
+			require.ErrorIs(t, err, interp.Uninitialised)
+			require.ErrorContains(t, err, "the memory was not written")
+		}
+	}
+}

@@ -66,7 +66,9 @@ func (r *run) blocks() error {
 			return err
 		}
 	}
-	return r.execute(r.newBlock(), first, last)
+	b := r.newBlock()
+	defer b.free()
+	return r.execute(b, first, last)
 }
 
 // execute executes one block after the other.

@@ -5,11 +5,7 @@ func (w *warp) begin() {
 	threads := min(w.block.threads-w.index*warpThreads, warpThreads)
 	w.live, w.waits, w.favour, w.instructions = uint32(1<<threads-1), 0, 0, 0 //nolint:gosec // 32 bits
 	k := w.block.kernel
-	if w.entry == nil {
-		w.entry = newFrame(&w.site, k.entry, nil)
-	} else {
-		w.entry.renew(&w.site)
-	}
+	w.entry.renew(&w.site)
 	for n := range w.pc {
 		w.pc[n], w.ran[n] = k.entry.start, 0
 		if w.frames[n] != w.entry {

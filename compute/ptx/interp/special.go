@@ -11,13 +11,27 @@ func newFrame(s *site, fn *function, parent *frame) *frame {
 	if parent != nil {
 		f.depth, f.base = parent.depth+1, parent.base+parent.fn.localBytes
 	}
-	for _, c := range fn.constants {
-		f.fill(s, c)
-	}
+	f.fillAll(s)
 	if fn.watched {
 		f.use = newRegisterUse(fn.registers)
 	}
 	return f
+}
+
+// fillAll gives the constants their values.
+func (f *frame) fillAll(s *site) {
+	for _, c := range f.fn.constants {
+		f.fill(s, c)
+	}
+}
+
+// restart makes the frame of an entry ready for another launch. As from block to block, registers keep values that nobody sees before
+// they are written, unless the launch ignores that.
+func (f *frame) restart(s *site) {
+	if f.holes, f.carry = nil, 0; s.ignores(Uninitialised) {
+		clear(f.regs)
+	}
+	f.fillAll(s)
 }
 
 // fill gives a constant its value.

@@ -138,15 +138,21 @@ type meetings struct {
 	causes    [warpThreads]cause
 }
 
-func newWarp(b *block, index int) *warp {
-	w := &warp{site: site{block: b, index: index}}
+// start makes the warp ready for a launch. Of an earlier one it keeps nothing but memory.
+func (w *warp) start(b *block, index int) {
+	entry, multiplier, copies := w.entry, w.products, w.copies.of
+	*w = warp{site: site{block: b, index: index}}
 	w.order.site = &w.site
 	w.memory.detector = detector{site: &w.site, order: &w.order}
-	w.copies.memory = &w.memory
-	if b.kernel.wgmma {
+	w.copies.memory, w.copies.of = &w.memory, copies
+	if w.products = multiplier; multiplier == nil && b.kernel.wgmma {
 		w.products = &products{memory: &w.memory}
 	}
-	return w
+	if w.entry = entry; entry == nil {
+		w.entry = newFrame(&w.site, b.kernel.entry, nil)
+	} else {
+		entry.restart(&w.site)
+	}
 }
 
 // fail keeps the first fault, at the current instruction of a thread.
