@@ -255,8 +255,13 @@ func hot3(i *ptx.Instruction, d, a, b, c int) computation {
 		})
 	case (i.Op == ptx.OpFma || i.Op == ptx.OpMad) && isPlainF32(i):
 		return hotLoop3(d, a, b, c, func(rd, ra, rb, rc *lanes) {
-			for i := range rd {
-				rd[i] = bits32(fma32(f32(ra[i]), f32(rb[i]), f32(rc[i])))
+			for i := range rd { // fma32, which is too long for the compiler to have it here
+				product, addend := float64(f32(ra[i]))*float64(f32(rb[i])), float64(f32(rc[i]))
+				s := product + addend
+				if roundsTwice(s) {
+					s = odd(product, addend)
+				}
+				rd[i] = bits32(float32(s))
 			}
 		})
 	}

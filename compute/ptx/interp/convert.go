@@ -48,13 +48,19 @@ func conversion(i *ptx.Instruction, to, from ptx.Type, width int) func1 {
 
 func integerToInteger(to, from integer, sat bool, width int) func1 {
 	wide := integer{width: max(width, to.width)}
-	return func(a uint64) uint64 {
-		v := from.value(a)
-		if sat {
-			v = to.clamp(v, from.signed)
-		}
-		return wide.pack(to.value(uint64(v))) //nolint:gosec // in two's complement
+	if sat {
+		return func(a uint64) uint64 { return wide.pack(to.value(uint64(to.clamp(from.value(a), from.signed)))) } //nolint:gosec // in two's complement
 	}
+	narrow, ones := to, mask(wide.width)
+	if from.width < to.width {
+		if narrow = from; !to.signed {
+			ones = mask(to.width)
+		}
+	}
+	if !narrow.signed {
+		return func(a uint64) uint64 { return a & mask(narrow.width) }
+	}
+	return func(a uint64) uint64 { return uint64(signExtend(a, narrow.width, true)) & ones } //nolint:gosec // in two's complement
 }
 
 // clamp cuts a number of 64 bits to the range of the type.

@@ -39,9 +39,7 @@ func meetAtOnce(w *warp, in *instruction, f *frame, m uint32) {
 	}
 	w.meet.pred, w.meet.missing = f.predMask(t.pred, t.negated), 0
 	t.meet(w, m)
-	for ; m != 0; m &= m - 1 {
-		take(w, in, next(m), w.at)
-	}
+	take(w, in, f, m, w.at)
 }
 
 // bring notes threads whose value for a shuffle is undefined.
@@ -111,25 +109,29 @@ func conclude(w *warp, t *meeting, members uint32, one int) {
 		w.order.joinThreads(members)
 	}
 	w.at = at
-	for ; members != 0; members &= members - 1 {
+	for members != 0 {
 		n := next(members)
-		take(w, &w.block.kernel.code[w.pc[n]], n, w.pc[n])
-		w.pc[n]++
+		group := w.groupOf(n, members)
+		take(w, &w.block.kernel.code[w.pc[n]], w.frames[n], group, w.pc[n])
+		for members &^= group; group != 0; group &= group - 1 {
+			w.pc[next(group)]++
+		}
 	}
 }
 
-// take writes the result in a thread.
-func take(w *warp, in *instruction, n, at int) {
-	f, bit := w.frames[n], uint32(1)<<n
-	f.written(in, bit)
+// take writes the result in threads of a frame.
+func take(w *warp, in *instruction, f *frame, m uint32, at int) {
+	f.written(in, m)
 	if in.meet.out != none {
-		f.regs[in.meet.out][n] = w.meet.out[n]
-		if w.meet.missing&bit != 0 && !w.ignores(Uninitialised) {
-			loseShuffled(w, in, f, n, at)
+		f.merge(in.meet.out, &w.meet.out, m)
+		if missing := w.meet.missing & m; missing != 0 && !w.ignores(Uninitialised) {
+			for ; missing != 0; missing &= missing - 1 {
+				loseShuffled(w, in, f, next(missing), at)
+			}
 		}
 	}
 	if in.meet.outPred != none {
-		f.setPred(in.meet.outPred, w.meet.outPred, bit)
+		f.setPred(in.meet.outPred, w.meet.outPred, m)
 	}
 }
 

@@ -96,12 +96,18 @@ func stick(s, rest float64) float64 {
 func fma32(a, b, c float32) float32 {
 	product := float64(a) * float64(b) // exact
 	s := product + float64(c)
-	word := math.Float64bits(s)
-	const half, low = 1 << 28, 1<<29 - 1
-	if word&low != half && math.Abs(s) >= 0x1p-125 { // rounding again is right where it is no tie
-		return float32(s)
+	if roundsTwice(s) {
+		s = odd(product, float64(c))
 	}
-	return float32(odd(product, float64(c)))
+	return float32(s)
+}
+
+// roundsTwice reports whether single precision may not be the nearest to an exact sum, although it is to the rounded one: the sum is a tie
+// there, or close to subnormal numbers, which have fewer bits.
+func roundsTwice(s float64) bool {
+	const half, low = 1 << 28, 1<<29 - 1
+	word := math.Float64bits(s)
+	return word&low == half || math.Abs(s) < 0x1p-125 && s != 0
 }
 
 // f32 returns the number with those bits.
