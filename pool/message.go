@@ -111,7 +111,6 @@ func (q *question) Fail(err error) { q.reply.Complete(struct{}{}, err) }
 // effects are the actions of a turn of the pool that are performed after it, in field order.
 type effects struct {
 	pool     *Pool
-	reports  []JobReport
 	work     *work
 	home     effect.List[grant] // of runs that go back to the clients that returned them
 	grants   effect.List[grant]
@@ -159,7 +158,7 @@ type completion struct {
 
 // Perform implements actors.Effects. A client that panics keeps no other from an answer.
 func (e *effects) Perform() {
-	e.observe()
+	e.pool.reports.pass(e.pool.observer.JobDone) // before the turn's own job can begin, unless another goroutine passes them on
 	if w := e.work; w != nil {
 		e.work = nil
 		e.pool.driver.submit(w)

@@ -2,6 +2,8 @@ package pool
 
 import (
 	"errors"
+	"slices"
+	"sync/atomic"
 
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/internal/pool/core"
@@ -73,15 +75,48 @@ func (p *Pool) report(m core.JobDone) {
 		}
 	}
 	r.WarmMappedBytes, r.WarmWantedBytes = p.core.Warmed(m.Job)
-	p.effects().reports = append(p.effects().reports, r)
+	p.reports.add(r)
+	p.effects() // pass it on
 }
 
-// observe calls JobDone for the reports, before the turn's own job can begin.
-func (e *effects) observe() {
-	reports := e.reports
-	e.reports = nil
-	for _, r := range reports {
-		e.pool.observer.JobDone(r)
+// reports are outcomes of jobs that were not passed on. Turns add them, and goroutines that perform effects pass them on, outside of turns: one
+// goroutine at a time, so that a later turn's come later.
+type reports struct {
+	last    atomic.Pointer[outcome] // the newest
+	passing atomic.Bool
+}
+
+// outcome is a report in a list.
+type outcome struct {
+	JobReport
+	before *outcome
+}
+
+func (q *reports) add(r JobReport) {
+	o := &outcome{JobReport: r}
+	for {
+		o.before = q.last.Load()
+		if q.last.CompareAndSwap(o.before, o) {
+			return
+		}
+	}
+}
+
+// pass calls f with the reports. While another goroutine does, it returns at once: that one passes on those that come until it ends, too.
+func (q *reports) pass(f func(JobReport)) {
+	for q.last.Load() != nil && q.passing.CompareAndSwap(false, true) {
+		q.passAll(f)
+	}
+}
+
+func (q *reports) passAll(f func(JobReport)) {
+	defer q.passing.Store(false)
+	var all []JobReport // newest first
+	for o := q.last.Swap(nil); o != nil; o = o.before {
+		all = append(all, o.JobReport)
+	}
+	for _, r := range slices.Backward(all) {
+		f(r)
 	}
 }
 

@@ -43,6 +43,7 @@ type Pool struct {
 	tokens  atomic.Uint64
 	spare   atomic.Pointer[effects]  // performed, for the next turn that leaves some
 	changed atomic.Pointer[Reporter] // the last that was listed
+	reports reports
 
 	driver driver
 

@@ -363,7 +363,6 @@ func TestObserverIsTold(t *testing.T) {
 		var denials []*OutOfMemoryError
 		h.observer = Observer{
 			JobDone: func(r JobReport) {
-				assert.Nil(t, h.pool.driver.inFlight.Load(), "the next job has not begun")
 				mu.Lock()
 				defer mu.Unlock()
 				reports = append(reports, r)
@@ -392,8 +391,10 @@ func TestObserverIsTold(t *testing.T) {
 			require.NoError(t, got.err)
 			a.free(got.run)
 		}
-		_, err = h.pool.Trim(t.Context(), 0)
-		require.NoError(t, err)
+		for h.snapshot().ReservedBytes > 0 { // runs that go back to the client may be on their way to it
+			_, err = h.pool.Trim(t.Context(), 0)
+			require.NoError(t, err)
+		}
 		require.NoError(t, h.faults.Add(fault.Rule{Func: k.usable(), Result: cudadrv.Unknown}))
 		_, err = a.get(2)
 		require.ErrorIs(t, err, cudadrv.Unknown)

@@ -1,6 +1,7 @@
 package pool
 
 import (
+	"runtime"
 	"slices"
 	"testing"
 	"time"
@@ -222,11 +223,19 @@ func TestAWatchedMarkIsReleasedOnce(t *testing.T) {
 	release := h.hold("cuEventSynchronize", func() { close(watching) })
 	require.NoError(t, h.sim.Occupy(a.stream, time.Second))
 	a.free(held)
-	answer := b.refill(4)
+	answers := b.refill(4)
 	<-watching
 	h.sim.Advance(time.Second)
-	h.pool.Tick() // its poll sees the mark pass
-	got := <-answer
+	var got answer
+	for answered := false; !answered; { // the poll of a tick sees the mark pass, unless the request is still on its way to its wait
+		h.pool.Tick()
+		select {
+		case got = <-answers:
+			answered = true
+		default:
+			runtime.Gosched()
+		}
+	}
 	require.NoError(t, got.err)
 	for range 4 { // with the events of all marks that were released
 		_, err := h.fences.Record(b.stream)
