@@ -374,7 +374,7 @@ func (d *Device) Reconfigure(change Settings) error {
 		if err := next.check(); err != nil {
 			return err
 		}
-		if e := d.engine.Load(); e != nil {
+		if e := d.made.Load(); e != nil {
 			if err := next.checkLimit(e.driver.Info()); err != nil {
 				return err
 			}
@@ -386,8 +386,8 @@ func (d *Device) Reconfigure(change Settings) error {
 	if d.notices != nil {
 		d.notices.post(func() { d.notices.log.Info("vram: reconfigured", "settings", change.String()) })
 	}
-	e := d.engine.Load()
-	if e == nil { // the first use reads the configuration again
+	e := d.made.Load()
+	if e == nil { // the first use reads the configuration again before any other call uses the pool
 		return nil
 	}
 	err := d.apply(e, nil)

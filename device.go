@@ -73,6 +73,7 @@ const tickInterval = 100 * time.Millisecond
 type Device struct {
 	config  atomic.Pointer[Config]
 	started atomic.Pointer[opening] // nil before the first use
+	made    atomic.Pointer[engine]  // before engine: tenants and configurations that come during the first use go to it
 	engine  atomic.Pointer[engine]  // nil before the first use has succeeded
 	limit   atomic.Int64
 
@@ -531,9 +532,10 @@ func (d *Device) begin(s *opening) {
 	}
 	neighbours.add(s.engine.driver.Info().UUID, d)
 	s.engine.ticks = startTicker(tickInterval, func() { d.tick(s.engine) })
-	d.engine.Store(s.engine)
+	d.made.Store(s.engine) // tenants and changes that do not see it are in the list and the configuration that follow
 	s.engine.pool.AddTenants(d.tenants.list()...)
 	_ = d.apply(s.engine, c) // changes since the open began; nothing is held yet, so no limit can fail
+	d.engine.Store(s.engine)
 }
 
 // openDevice opens the device and its pool by a configuration.
@@ -895,17 +897,24 @@ func (d *Device) Tenant(name string, q Quota) (*Tenant, error) {
 		old := part.Load()
 		if t := old.named(name); t != nil {
 			if err := t.SetQuota(q); !errors.Is(err, ErrTenantClosed) {
+				d.enlist(t) // the call that made it may not have done it yet
 				return t, err
 			}
 		}
 		t := pool.NewTenant(name, d.tenants.last.Add(1), q)
 		(*pool.TenantControl)(t).OnClose(func() { d.tenants.drop(t) })
 		if part.CompareAndSwap(old, old.with(name, t)) {
-			if e := d.engine.Load(); e != nil { // else the first use does it
-				e.pool.AddTenants(t)
-			}
+			d.enlist(t)
 			return t, nil
 		}
+	}
+}
+
+// enlist makes a tenant known to the pool, if that does not know it. Before the pool is made it does nothing: the first use of the device makes all
+// tenants known before any other call uses the pool.
+func (d *Device) enlist(t *Tenant) {
+	if e := d.made.Load(); e != nil && !(*pool.TenantControl)(t).Enlisted() {
+		e.pool.AddTenants(t)
 	}
 }
 

@@ -1334,3 +1334,68 @@ func TestAStoppedTickerCallsNothing(t *testing.T) {
 		assert.Equal(t, 1, calls)
 	})
 }
+
+// opener is a driver whose Open waits.
+type opener struct {
+	cudadrv.Driver
+	begun, proceed chan struct{}
+}
+
+func (o *opener) Open(ordinal int) (cudadrv.Device, error) {
+	close(o.begun)
+	<-o.proceed
+	return o.Driver.Open(ordinal)
+}
+
+// Calls that find a device in use, which another call is opening, find the tenants and the limit that came before.
+func TestTenantsAndSettingsComeBeforeTheFirstUse(t *testing.T) {
+	for range 20 {
+		o := &opener{sim.New(sim.Config{}), make(chan struct{}), make(chan struct{})}
+		d, err := Open(Config{Driver: o})
+		require.NoError(t, err)
+		var all []*Tenant
+		add := func(from, to int) {
+			for i := range to - from {
+				tenant, err := d.Tenant(fmt.Sprint("tenant ", from+i), Quota{})
+				require.NoError(t, err)
+				all = append(all, tenant)
+			}
+		}
+		add(0, 500)
+		used := make(chan error)
+		go func() {
+			_, err := d.use()
+			used <- err
+		}()
+		<-o.begun
+		add(500, 600)
+		limit := int64(64 << 20)
+		require.NoError(t, d.Reconfigure(Settings{LimitBytes: &limit}))
+		close(o.proceed)
+		for d.engine.Load() == nil { // without a pause, to be there first
+		}
+		assert.Equal(t, limit, d.limit.Load())
+		for i := range all {
+			require.NoError(t, (*pool.TenantControl)(all[len(all)-1-i]).Of(d.engine.Load().pool), "tenant %d", len(all)-1-i)
+		}
+		require.NoError(t, <-used)
+		require.NoError(t, d.Close())
+	}
+}
+
+// Of goroutines that ask for a tenant of one name at once each gets one that requests may name.
+func TestGoroutinesAskForOneTenant(t *testing.T) {
+	d, err := Open(Config{Driver: sim.New(sim.Config{})})
+	require.NoError(t, err)
+	e, err := d.use()
+	require.NoError(t, err)
+	for round := range 300 {
+		together.Run(4, func(int) {
+			tenant, err := d.Tenant(fmt.Sprint("tenant ", round), Quota{ShareBytes: 1})
+			if assert.NoError(t, err) {
+				assert.NoError(t, (*pool.TenantControl)(tenant).Of(e.pool))
+			}
+		})
+	}
+	require.NoError(t, d.Close())
+}

@@ -32,6 +32,16 @@ func (t *TenantControl) Of(p *Pool) error {
 	return nil
 }
 
+// Enlisted reports whether a pool knows the tenant: see Pool.AddTenants.
+func (t *TenantControl) Enlisted() bool {
+	p := t.pool.Load()
+	if p == nil {
+		return false
+	}
+	_, found := find(p.quotas.tenants(), t.id)
+	return found
+}
+
 // Charge takes so many bytes of the quota, if it allows them and no other request waits for it. 0
 // is always allowed.
 func (t *TenantControl) Charge(bytes int64) bool {
