@@ -11,7 +11,8 @@ import (
 type suspension struct {
 	by   []poolcore.Client // any of which may end it; none: see Suspend
 	over atomic.Bool
-	need uint64 // of a Handover: values that the other side has sent or received by then
+	told atomic.Bool // and the pool does not count it any more
+	need uint64      // of a Handover: values that the other side has sent or received by then
 }
 
 // progress describes a stream's goroutines to the pool. It is replaced, never changed.
@@ -19,6 +20,7 @@ type progress struct {
 	number  uint64 // rising
 	all     []*suspension
 	freedBy []poolcore.Client // streams whose goroutines got memory of this one
+	since   uint64            // the number with which freedBy grew
 	kept    int               // the length of freedBy after ended streams were last removed
 }
 
@@ -36,7 +38,8 @@ type suspensions struct {
 	peers     *Peers
 	exclusive atomic.Bool // see Stream.Exclusive
 	progress  atomic.Pointer[progress]
-	reported  atomic.Bool // the pool has got a report
+	reported  atomic.Bool   // the pool has got a report, or is about to
+	known     atomic.Uint64 // the highest number of a report that the pool has got
 }
 
 // edit replaces the progress by a copy that change has changed, and returns that.
@@ -44,7 +47,7 @@ func (s *suspensions) edit(change func(*progress)) *progress {
 	for {
 		old, next := s.progress.Load(), &progress{number: 1}
 		if old != nil {
-			*next = progress{old.number + 1, slices.Clone(old.all), old.freedBy, old.kept}
+			*next = progress{old.number + 1, slices.Clone(old.all), old.freedBy, old.since, old.kept}
 		}
 		if change(next); s.progress.CompareAndSwap(old, next) {
 			return next
@@ -57,9 +60,15 @@ func (s *suspensions) edit(change func(*progress)) *progress {
 const minFreers = 16
 
 // addFreer notes that callers of another stream free memory of this one from now on. It removes ended streams, which the pool
-// does not count, whenever the list has doubled.
+// does not count, whenever the list has doubled. When it returns the pool knows, also where another call notes the same.
 func (s *suspensions) addFreer(to poolcore.Client) {
-	if p := s.progress.Load(); p != nil && slices.Contains(p.freedBy, to) {
+	p := s.progress.Load()
+	listed := p != nil && slices.Contains(p.freedBy, to)
+	if listed && s.known.Load() >= p.since {
+		return
+	}
+	if listed { // another call has yet to report it
+		s.report()
 		return
 	}
 	s.edit(func(p *progress) {
@@ -68,7 +77,7 @@ func (s *suspensions) addFreer(to poolcore.Client) {
 			freers = s.peers.withoutEnded(freers)
 			p.kept = len(freers)
 		}
-		p.freedBy = append(freers, to)
+		p.freedBy, p.since = append(freers, to), p.number
 	})
 	s.report() // even if no request waits: else the stream's next wait might be refused first
 }
@@ -86,24 +95,32 @@ func (s *suspensions) suspend(x *suspension) {
 }
 
 // resume ends a suspension, even one that suspend has yet to begin: from now on the pool gets no
-// report of it, and earlier reports are void.
+// report of it, and earlier reports are void. That holds when it returns, also while another call ends the same suspension.
 func (s *suspensions) resume(x *suspension) {
-	if x.over.Swap(true) {
+	if x.told.Load() {
 		return
 	}
+	x.over.Store(true)
 	next := s.edit(func(p *progress) {
 		p.all = slices.DeleteFunc(p.all, func(o *suspension) bool { return o == x })
 	})
 	if s.reported.Load() { // the pool may still count the suspension
-		s.pool.Suspend(s.message(next))
+		s.tell(next)
 	}
+	x.told.Store(true)
 }
 
 // report sends the progress to the pool. If a resume comes between the load and the message, its
 // own message has a higher number.
 func (s *suspensions) report() {
 	s.reported.Store(true)
-	s.pool.Suspend(s.message(s.progress.Load()))
+	s.tell(s.progress.Load())
+}
+
+func (s *suspensions) tell(p *progress) {
+	s.pool.Suspend(s.message(p))
+	for known := s.known.Load(); known < p.number && !s.known.CompareAndSwap(known, p.number); known = s.known.Load() {
+	}
 }
 
 func (s *suspensions) message(p *progress) poolcore.Suspend {

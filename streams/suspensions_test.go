@@ -93,12 +93,19 @@ func TestThePoolKnowsTheSuspensions(t *testing.T) {
 				s.resume(x)
 			case 2:
 				if len(over) > 0 {
-					s.resume(over[draw.IntN(len(over))])
+					x := over[draw.IntN(len(over))]
+					if !x.told.Load() && s.reported.Load() { // inside the report of its end
+						count++
+					}
+					s.resume(x)
 				}
 			case 3:
 				id := poolcore.Client(draw.Uint32N(6))
-				if !slices.Contains(freers, id) {
+				switch listed := slices.Contains(freers, id); {
+				case !listed:
 					freers = append(freers, id)
+					count++
+				case s.known.Load() < s.progress.Load().since: // inside the report of a stream that frees
 					count++
 				}
 				s.addFreer(id)
@@ -158,6 +165,37 @@ func TestATurnReportsSuspensionsOnce(t *testing.T) {
 		})
 		end()
 		r.quiet(s)
+	}
+}
+
+// A call that ends a suspension, or notes a stream that frees, as another call does the same and has yet to report it, returns when the pool knows.
+func TestCallsThatReportTheSame(t *testing.T) {
+	t.Parallel()
+	const b poolcore.Client = 7
+	for name, call := range map[string]func(s *suspensions, x *suspension){
+		"the end of a wait":   func(s *suspensions, x *suspension) { s.resume(x) },
+		"a stream that frees": func(s *suspensions, _ *suspension) { s.addFreer(b) },
+	} {
+		p := &listeningPool{demand: 1}
+		s := &suspensions{id: 3, pool: p}
+		x := &suspension{by: []poolcore.Client{b}}
+		s.suspend(x)
+		require.Len(t, p.known().Waits, 1, name)
+		before := s.progress.Load().number
+		p.first = func() { // inside the first call's report
+			call(s, x)
+			assert.Greater(t, p.known().Number, before, name)
+			if name == "the end of a wait" {
+				assert.Empty(t, p.known().Waits, name)
+			} else {
+				assert.Equal(t, []poolcore.Client{b}, p.known().FreedBy, name)
+			}
+		}
+		call(s, x)
+		require.Nil(t, p.first, name)
+		count := len(p.reports)
+		call(s, x)
+		assert.Len(t, p.reports, count, "%s: the pool knows", name)
 	}
 }
 
