@@ -87,13 +87,15 @@ func TestGroupsThatSayNothingAreLeftOut(t *testing.T) {
 	t.Parallel()
 	var all []Buffer
 	for i := range 13 {
-		all = append(all, Buffer{Stream: 1, Ptr: 1, Bytes: int64(i+1) * mib, Tag: fmt.Sprintf("tag %02d", i)})
+		for range 2 { // a group is more than its largest buffer
+			all = append(all, Buffer{Stream: 1, Ptr: 1, Bytes: int64(i+1) * mib / 2, Tag: fmt.Sprintf("tag %02d", i)})
+		}
 	}
 	text := Of(all).String()
 	assert.NotContains(t, text, "by tenant")
 	assert.NotContains(t, text, "by place")
-	assert.Contains(t, text, "      13 MiB  1 buffer        tag 12\n")
-	assert.Contains(t, text, "       6 MiB  3 buffers       3 more\n")
+	assert.Contains(t, text, "      13 MiB  2 buffers       tag 12\n")
+	assert.Contains(t, text, "       6 MiB  6 buffers       3 more\n")
 	assert.Equal(t, 10+1, strings.Count(text[strings.Index(text, "by tag"):strings.Index(text, "by stream")], "\n")-1)
 }
 
