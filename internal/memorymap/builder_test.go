@@ -35,6 +35,29 @@ func TestEqualNeighboursAreOneRange(t *testing.T) {
 	assert.Equal(t, []memorymap.Range{{Start: 0, Bytes: 2, State: memorymap.Live, Buffers: 2}}, b.List())
 }
 
+// Neighbours are one range wherever they begin and however long each is, and only those without a gap between them are.
+func TestNeighboursOfAnyPlaceAndLength(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		var b memorymap.Builder
+		var want []memorymap.Range
+		next := rapid.Int64Range(0, 4).Draw(t, "start")
+		for i := range rapid.IntRange(1, 6).Draw(t, "ranges") {
+			bytes, gap := rapid.Int64Range(1, 4).Draw(t, "bytes"), rapid.Int64Range(0, 1).Draw(t, "gap")
+			next += gap
+			b.Add(memorymap.Range{Start: next, Bytes: bytes, State: memorymap.Live, Buffers: 1})
+			if i == 0 || gap > 0 {
+				want = append(want, memorymap.Range{Start: next, State: memorymap.Live})
+			}
+			last := &want[len(want)-1]
+			last.Bytes += bytes
+			last.Buffers++
+			next += bytes
+		}
+		require.Equal(t, want, b.List())
+	})
+}
+
 // Short neighbours in one cell are mixed, with their sums; a long range keeps its borders.
 func TestShortNeighboursAreMixed(t *testing.T) {
 	t.Parallel()
