@@ -42,6 +42,17 @@ func TestReadSmall(t *testing.T) {
 	assert.Equal(t, []uint32{1}, got.Leftovers())
 }
 
+// Only the bytes held at once are bounded: a trace may allocate more than 2^63 bytes one after the other.
+func TestReadTakesAnyBytesOneAfterTheOther(t *testing.T) {
+	for _, bytes := range []int64{1, math.MaxInt64 - 1, math.MaxInt64} {
+		text := fmt.Sprintf("%s0,a,0,%d,0\n1,f,0,%d,0\n2,a,1,%d,0\n", head, math.MaxInt64, math.MaxInt64, bytes)
+		got, err := trace.Read("a.csv", strings.NewReader(text))
+		require.NoError(t, err, "%d bytes", bytes)
+		assert.EqualValues(t, math.MaxInt64, got.Info.PeakLiveBytes)
+		assert.Equal(t, bytes, got.Info.LeftoverBytes)
+	}
+}
+
 // A trace with the time of day is the same trace.
 func TestReadTakesTimesSinceAnyMoment(t *testing.T) {
 	want, err := trace.Read("a.csv", strings.NewReader(head+"0,a,0,100,0\n5,a,1,50,1\n9,f,0,100,1\n"))
