@@ -80,7 +80,12 @@ func TestStacksOfBuffers(t *testing.T) {
 	d := drawing{stacks: map[string]snapshot.Stack{}, allocated: []Event{{Ptr: 1, Stack: here}, {Ptr: 2, Stack: there}, {Ptr: 5}}}
 	assert.Equal(t, d.stack(here), d.stackOf(&pool.LiveBuffer{Ptr: 1}))
 	assert.Equal(t, d.stack(there), d.stackOf(&pool.LiveBuffer{Ptr: 2}))
-	assert.NotEmpty(t, d.stack(there))
+	frames := there.Frames()
+	require.Len(t, d.stack(there), len(frames))
+	assert.NotEmpty(t, frames)
+	for i, f := range frames {
+		assert.Equal(t, snapshot.Frame{File: f.File, Line: f.Line, Function: f.Function}, d.stack(there)[i])
+	}
 	assert.Equal(t, d.stack(there), d.stackOf(&pool.LiveBuffer{Ptr: 1, Allocated: there}), "its own comes first")
 	for _, p := range []vram.Ptr{0, 3, 5, 9} {
 		assert.Nil(t, d.stackOf(&pool.LiveBuffer{Ptr: p}))
