@@ -292,6 +292,14 @@ func TestAnswersAreNotTrusted(t *testing.T) {
 		assert.Equal(t, "gpus: nvmlDeviceGetComputeRunningProcesses_v3: process 4194305", text)
 		assert.False(t, d.ProcessesKnown)
 	})
+	t.Run("a PID above Linux's, in a list that devices may lack", func(t *testing.T) {
+		for _, list := range []int{fakenvml.Graphics, fakenvml.MPS} {
+			f := newFake(t)
+			f.AddProcess(0, list, 1<<22+1, 1, fakenvml.NoInstance)
+			_, text := problem(t, f)
+			assert.Contains(t, text, ": process 4194305")
+		}
+	})
 	t.Run("a count above the room", func(t *testing.T) {
 		f := newFake(t, "nvmlDeviceGetGraphicsRunningProcesses_v3", "nvmlDeviceGetMPSComputeRunningProcesses_v3")
 		f.SetClaimed(65)
