@@ -267,6 +267,28 @@ vram_allocations_total{device="0",level="stream"} 0
 	assert.NoError(t, x.Free())
 }
 
+// The memory of the GPU is all of it, and the part that no program has.
+func TestTheMemoryOfTheGPU(t *testing.T) {
+	d := open(t, vram.Config{})
+	x, err := stream(t, d).Alloc(64 * mib)
+	require.NoError(t, err)
+	gpu, err := d.GPUMemory()
+	require.NoError(t, err)
+	require.Less(t, gpu.FreeBytes, gpu.TotalBytes)
+	registry := prometheus.NewPedanticRegistry()
+	require.NoError(t, registry.Register(metrics.NewWith(d, metrics.Options{GPUMemory: true})))
+	families, err := registry.Gather()
+	require.NoError(t, err)
+	got := map[string]float64{}
+	for _, f := range families {
+		if strings.HasPrefix(f.GetName(), "vram_gpu_") {
+			got[f.GetName()] = f.GetMetric()[0].GetGauge().GetValue()
+		}
+	}
+	assert.Equal(t, map[string]float64{"vram_gpu_memory_bytes": float64(gpu.TotalBytes), "vram_gpu_free_memory_bytes": float64(gpu.FreeBytes)}, got)
+	assert.NoError(t, x.Free())
+}
+
 // A GPU whose memory cannot be read leaves those two metrics out, and the failure is counted.
 func TestAFailedReadOfTheGPUIsCounted(t *testing.T) {
 	faults := fault.Wrap(sim.New(sim.Config{}))
