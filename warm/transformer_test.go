@@ -337,6 +337,16 @@ func TestShapesThatCannotBe(t *testing.T) {
 	}
 }
 
+// The smallest number of each kind is a shape.
+func TestTheSmallestShape(t *testing.T) {
+	shape := warm.Transformer{Batch: 1, Sequence: 1, Hidden: 1, Heads: 1, Layers: 1, Vocabulary: 1}
+	for _, part := range []func() ([]vram.Demand, error){shape.Training, shape.Inference, shape.Parameters, shape.Optimizer} {
+		want, err := part()
+		require.NoError(t, err)
+		assert.NotEmpty(t, want)
+	}
+}
+
 // A step keeps the numbers of its tokens, of eight bytes each: the embedding needs them for its gradient.
 func TestTrainingKeepsTheTokens(t *testing.T) {
 	for _, tokens := range []int{1009, 2003, 4001} { // primes: no other tensor has so many bytes
