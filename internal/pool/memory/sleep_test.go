@@ -2,6 +2,7 @@ package memory
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -184,35 +185,44 @@ func TestPagesAreFreedWithinAJob(t *testing.T) {
 // A wake gives access to all pages that it maps, after it has mapped them and by one call for neighbours, and to no others.
 func TestAWakeGivesAccessToWhatItMaps(t *testing.T) {
 	t.Parallel()
-	m := New(pageBytes, 64, false)
-	window := Run{First: 0, Pages: 16}
-	var fill, sleep, wake Job
-	m.PlanFill(&fill, Plan{Window: window, For: 1, MaxHandlePages: 4})
-	perform(m, &fill, len(fill.Ops))
-	m.Transfer(window, 1)
-	m.Transfer(Run{First: 8, Pages: 4}, 2)
-	m.PlanSleep(&sleep, 1)
-	play(t, m, &sleep, -1)
-	m.PlanWake(&wake, 1)
-	mapped := map[uint32]bool{}
-	var access []Run
-	for _, op := range wake.Ops {
-		for at := op.Run.First; at < op.Run.End(); at++ {
-			switch op.Verb {
-			case Map:
-				mapped[at] = true
-			case Access:
-				require.True(t, mapped[at], "page %d", at)
+	for _, handlePages := range []uint32{1, 2, 4} {
+		for _, others := range []Run{{First: 8, Pages: 4}, {First: 0, Pages: 4}, {First: 12, Pages: 4}, {First: 1, Pages: 14}} {
+			if others.Pages%handlePages != 0 || others.First%handlePages != 0 {
+				continue // a handle that clients share does not sleep
 			}
-		}
-		if op.Verb == Access {
-			access = append(access, op.Run)
+			m := New(pageBytes, 64, false)
+			window := Run{First: 0, Pages: 16}
+			var fill, sleep, wake Job
+			m.PlanFill(&fill, Plan{Window: window, For: 1, MaxHandlePages: handlePages})
+			perform(m, &fill, len(fill.Ops))
+			m.Transfer(window, 1)
+			m.Transfer(others, 2)
+			m.PlanSleep(&sleep, 1)
+			play(t, m, &sleep, -1)
+			m.PlanWake(&wake, 1)
+			mapped := map[uint32]bool{}
+			var access []Run
+			for _, op := range wake.Ops {
+				for at := op.Run.First; at < op.Run.End(); at++ {
+					switch op.Verb {
+					case Map:
+						mapped[at] = true
+					case Access:
+						require.True(t, mapped[at], "page %d", at)
+					}
+				}
+				if op.Verb == Access {
+					access = append(access, op.Run)
+				}
+			}
+			want := []Run{{First: 0, Pages: others.First}, {First: others.End(), Pages: 16 - others.End()}}
+			want = slices.DeleteFunc(want, func(r Run) bool { return r.Pages == 0 })
+			assert.Equal(t, want, access, "handles of %d pages", handlePages)
+			assert.Len(t, mapped, int(16-others.Pages))
+			play(t, m, &wake, -1)
+			assert.Equal(t, "reserved 16 asleep 0", figures(m))
 		}
 	}
-	assert.Equal(t, []Run{{First: 0, Pages: 8}, {First: 12, Pages: 4}}, access)
-	assert.Len(t, mapped, 12)
-	play(t, m, &wake, -1)
-	assert.Equal(t, "reserved 16 asleep 0", figures(m))
 }
 
 // The map has a run for each change of what the books say of a page: its state, its client, and whether it sleeps, with the number
