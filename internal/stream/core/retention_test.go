@@ -230,6 +230,20 @@ func TestABatchTakesFromTheMagazineOfItsLength(t *testing.T) {
 	}
 }
 
+// A batch is as long as there is room for, whichever caller asks, where the magazine of its length has one of the blocks.
+func TestABatchIsAsLongAsThereIsRoom(t *testing.T) {
+	t.Parallel()
+	for most := 1; most <= 4; most++ {
+		for hint := range 6 {
+			w := newWorld(t, 4096, Budget{})
+			w.repeat(heatKept+4, 2*mib, 0, w.always)
+			require.Equal(t, 1, w.exact(2*mib).FreeSlots())
+			require.True(t, w.lend(8, 4))
+			assert.Equal(t, most, w.core.AllocMany(blockUnits(2*mib), most, hint, func(*magazine.Slot) {}), "caller %d", hint)
+		}
+	}
+}
+
 // Another length that misses in the bucket of an open magazine does not change since when its worth is counted.
 func TestWorthOutlastsAnotherLength(t *testing.T) {
 	t.Parallel()

@@ -245,6 +245,19 @@ func TestNoMagazineServesWhileRequestsWait(t *testing.T) {
 	}
 }
 
+// Nor does the magazine from which a batch was served then.
+func TestABatchLeavesNoMagazineWhileRequestsWait(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 512, Budget{})
+	require.True(t, w.lend(0, 16))
+	w.core.SetWanted(true)
+	require.Equal(t, 3, w.batch(5*kib, 3, 0, false))
+	slot, _ := w.cache.Take(5 * kib)
+	assert.Nil(t, slot)
+	w.core.SetWanted(false)
+	w.finish(true)
+}
+
 // Alignment holds for addresses, wherever the arena begins.
 func TestAlignmentHoldsInAnyArena(t *testing.T) {
 	t.Parallel()

@@ -83,6 +83,52 @@ func TestATrialThatFinds(t *testing.T) {
 	}
 }
 
+// While requests wait, a block whose last use has passed is reported, although nobody frees anything then: of a class, and a large
+// one. Nothing is reported while none waits.
+func TestABlockWhoseUsesHavePassedIsReported(t *testing.T) {
+	t.Parallel()
+	for _, bytes := range []int64{4000, 300 * kib} {
+		for _, wanted := range []bool{false, true} {
+			w := newWorld(t, 512, Budget{})
+			lines, _ := newLines(t, w, 2)
+			b := w.alloc(bytes, 0, w.always)
+			require.NoError(t, b.slot.Record(b.word, 0))
+			w.core.SetWanted(wanted)
+			w.free(b)
+			w.core.DrainAll()
+			require.Positive(t, w.core.PendingBytes())
+			w.core.TakeCame()
+			w.core.DrainAll()
+			assert.False(t, w.core.TakeCame(), "nothing has passed")
+			lines[0].Took(lines[0].Begin())
+			lines[0].Pass(1)
+			w.core.DrainAll()
+			require.Zero(t, w.core.PendingBytes())
+			assert.Equal(t, wanted, w.core.TakeCame(), "%d bytes", bytes)
+			w.finish(false)
+		}
+	}
+}
+
+// A block that no caller has seen goes back without a wake of the owner, while requests wait: it was free before.
+func TestWhatIsPutBackWakesNobodyWhileRequestsWait(t *testing.T) {
+	t.Parallel()
+	for _, bytes := range []int64{4000, 300 * kib} {
+		w := newWorld(t, 4096, Budget{})
+		require.True(t, w.lend(0, 4))
+		w.core.SetWanted(true)
+		slot, _ := w.core.Alloc(bytes, 0)
+		require.NotNil(t, slot)
+		w.core.DrainAll()
+		w.core.TakeCame()
+		wakes := w.wakes
+		w.core.PutBack(slot)
+		w.core.Drain()
+		assert.Equal(t, wakes, w.wakes, "%d bytes", bytes)
+		assert.False(t, w.core.TakeCame(), "%d bytes", bytes)
+	}
+}
+
 // A free into a magazine without free slots is reported while requests wait.
 func TestAFreeIntoAFullMagazineIsReported(t *testing.T) {
 	t.Parallel()
