@@ -218,6 +218,24 @@ func TestWaitsByDuration(t *testing.T) {
 	})
 }
 
+// A reading of the statistics raises the peak of pending bytes to the sum of several streams.
+func TestPendingBytesOfSeveralStreamsHaveAPeak(t *testing.T) {
+	h := openHouse(t, vram.Config{LimitBytes: 256 * mib}, sim.Config{})
+	other := h.stream()
+	require.NoError(t, h.gpu.Launch(other.Handle(), time.Hour))
+	for range 2 {
+		b := must(t, h.stream(), 32*mib)
+		require.NoError(t, b.RecordStream(other))
+		freeAll(t, b)
+	}
+	require.Equal(t, 64*mib, h.Stats().PendingBytes)
+	h.gpu.Advance(2 * time.Hour)
+	h.trim()
+	n := h.Stats()
+	require.Zero(t, n.PendingBytes)
+	assert.Equal(t, 64*mib, n.PeakPendingBytes)
+}
+
 // Free memory, pending memory and the memory of a stream have exact peaks, which restart at the present.
 func TestMorePeaks(t *testing.T) {
 	h := openHouse(t, vram.Config{LimitBytes: 256 * mib}, sim.Config{})

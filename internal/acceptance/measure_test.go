@@ -80,6 +80,41 @@ func TestMeasure(t *testing.T) {
 	}
 }
 
+// The peaks of a measurement are of its own time, where the program's are higher, and where they are reset inside.
+func TestPeaksOfAMeasurementAreOfItsTime(t *testing.T) {
+	for name, level := range map[string]vram.StatsLevel{"sampled": vram.StatsOn, "exact": vram.StatsExact} {
+		t.Run(name, func(t *testing.T) {
+			h := openHouse(t, vram.Config{LimitBytes: 512 * mib, Stats: level}, sim.Config{})
+			s, other := h.stream(), h.stream()
+			use := func(liveBytes, pendingBytes int64) {
+				freeAll(t, must(t, s, liveBytes))
+				b := must(t, s, pendingBytes)
+				require.NoError(t, h.gpu.Launch(other.Handle(), time.Hour))
+				require.NoError(t, b.RecordStream(other))
+				freeAll(t, b)
+				require.Equal(t, pendingBytes, h.Stats().PendingBytes)
+				h.gpu.Advance(2 * time.Hour)
+				h.trim()
+				require.Zero(t, h.Stats().PendingBytes)
+			}
+			use(128*mib, 64*mib)
+			for _, reset := range []bool{false, true} {
+				n := h.Measure(func() {
+					use(32*mib, 16*mib)
+					if reset {
+						h.ResetPeaks()
+					}
+				}).Stats
+				assert.Equal(t, 32*mib, n.PeakLiveBytes)
+				assert.Equal(t, 16*mib, n.PeakPendingBytes)
+				assert.Equal(t, 32*mib, n.Streams[0].PeakLiveBytes)
+				assert.Equal(t, 16*mib, n.Streams[0].PeakPendingBytes)
+				assert.GreaterOrEqual(t, n.PeakReservedBytes, 32*mib)
+			}
+		})
+	}
+}
+
 // Streams that come and go inside, a device that is first used inside, and a panic.
 func TestMeasureOfWhatComesAndGoes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -206,20 +241,18 @@ func checkDelta(t *testing.T, path string, d, before, after reflect.Value) {
 // A difference has every field of the statistics: counts and bytes as differences, the rest as they
 // are.
 func TestSubCoversEveryField(t *testing.T) {
-	var before, after vram.Stats
-	next := int64(0)
-	number(reflect.ValueOf(&before).Elem(), &next)
-	next = 1000
-	number(reflect.ValueOf(&after).Elem(), &next)
-	for i := range 2 { // the same objects
-		for _, s := range []*vram.Stats{&before, &after} {
+	numbered := func(from int64) (s vram.Stats) {
+		number(reflect.ValueOf(&s).Elem(), &from)
+		for i := range 2 { // the same objects
 			s.Streams[i].Stream, s.Tenants[i].Name, s.Driver[i].Func = uint32(i), string(rune('a'+i)), string(rune('a'+i))
 			s.Sizes[i].BlockBytes, s.Streams[i].Sizes[0].BlockBytes, s.Streams[i].Sizes[1].BlockBytes = 512<<i, 512, 1024
 		}
+		return s
 	}
-	kept := after
+	before, after := numbered(0), numbered(1000)
 	d := after.Sub(before)
-	assert.Equal(t, kept, after, "it changes neither")
+	assert.Equal(t, numbered(0), before, "it changes neither")
+	assert.Equal(t, numbered(1000), after, "it changes neither")
 	checkDelta(t, "Stats", reflect.ValueOf(d), reflect.ValueOf(before), reflect.ValueOf(after))
 	before.Streams, before.Tenants, before.Sizes, before.Driver = before.Streams[:1], nil, nil, nil
 	d = after.Sub(before)

@@ -104,6 +104,25 @@ func TestResetPeaks(t *testing.T) {
 	freeAll(t, kept)
 }
 
+// A peak of live bytes that the cache of a stream served alone is seen, at each level, and on each number of streams.
+func TestPeaksInACacheAreSeen(t *testing.T) {
+	for _, level := range []vram.StatsLevel{vram.StatsOn, vram.StatsExact} {
+		for count := 1; count <= 3; count++ {
+			h := openHouse(t, vram.Config{Stats: level}, sim.Config{})
+			var all []*vram.Stream
+			for range count {
+				all = append(all, h.stream())
+			}
+			for _, s := range all {
+				freeAll(t, must(t, s, 64*mib))
+				h.ResetPeaks()
+				freeAll(t, must(t, s, 64*mib))
+				assert.GreaterOrEqual(t, h.Stats().PeakLiveBytes, 64*mib, "%v, %d streams", level, count)
+			}
+		}
+	}
+}
+
 // Fragmentation is the share of the free memory outside its longest range.
 func TestFragmentation(t *testing.T) {
 	h := openHouse(t, vram.Config{}, sim.Config{})
