@@ -66,6 +66,19 @@ func TestAnAnswerBooksItsTime(t *testing.T) {
 	}
 }
 
+// An answer books the time that its message has, and no other figure.
+func TestTheTimeOfAnAnswerIsBooked(t *testing.T) {
+	t.Parallel()
+	for kind, booked := range map[kind]int64{refill: 3 * askNs, trim: 0} {
+		w := settled(t, 2)
+		w.fill(1, 4)
+		w.core.asks.ask(&request{kind: kind, client: 2}, w.core.clients.all[1], 0)
+		before := w.core.budget.costNs
+		w.core.Step(Return{Client: 1, Answer: true, TookNs: 3 * askNs, LiveBytes: 4 * pageBytes, UncoveredBytes: pageBytes})
+		assert.Equal(t, booked, w.core.budget.costNs-before, "only a move has a price")
+	}
+}
+
 // Growth beyond the budget is bought exactly once moves have cost the price, which is taken off then.
 func TestGrowthIsBoughtAtItsPrice(t *testing.T) {
 	t.Parallel()

@@ -86,6 +86,41 @@ func TestWhatMayBuyGrowth(t *testing.T) {
 	}
 }
 
+// The rung that buys growth maps a window once moves have cost its price, also where they did so for the request itself.
+func TestTheRungThatBuysGrowth(t *testing.T) {
+	t.Parallel()
+	for lacksNs, want := range map[int64]verdict{1: onward, 0: again} {
+		m := alternating(t, aPage)
+		b := &m.core.budget
+		b.costNs = b.priceNs(4*pageBytes, b.reservedWith(4)) - lacksNs
+		r := &request{kind: refill, client: 3, wish: wish{pages: 4}}
+		assert.Equal(t, want, m.core.scheduler.ladder.grower.buy(r))
+		assert.Equal(t, want == again, m.core.jobs.inFlight != nil)
+	}
+}
+
+// A request has each figure of its message.
+func TestARequestIsAsItsMessage(t *testing.T) {
+	t.Parallel()
+	r := newRefill(Refill{Client: 1, Token: 2, Pages: 3, More: []uint32{4}, Most: 5, Bytes: 6, RequestedBytes: 7, BlockBytes: 8, Patience: Waiting})
+	assert.Equal(t, wish{pages: 3, more: []uint32{4}, most: 5, wants: []uint32{3, 4}, bytes: 6, requestedBytes: 7, blockBytes: 8}, r.wish)
+	assert.Equal(t, []any{Client(1), uint64(2), Waiting}, []any{r.client, r.token, r.patience})
+}
+
+// A plain segment is no longer than a handle for the sake of a step, and as long as a longer request.
+func TestAPlainSegmentIsNoLongerThanAHandle(t *testing.T) {
+	t.Parallel()
+	for pages, want := range map[uint32]int64{1: 4, 4: 4, 6: 6} {
+		m := openMarket(t, 1, Settings{Policy: Policy{HandlePages: 4, Step: 1024, Slack: 4096}, LimitBytes: 64 * pageBytes})
+		m.core = NewPlain(pageBytes, 64, m.settings)
+		m.send(Join{Client: 1})
+		m.alloc(1, 16)
+		before := m.core.ReservedBytes()
+		m.alloc(1, pages)
+		assert.Equal(t, want, (m.core.ReservedBytes()-before)/pageBytes, "for %d pages", pages)
+	}
+}
+
 // How much of a free run of 32 pages a request for two gets.
 func TestHowMuchOfARunIsLent(t *testing.T) {
 	t.Parallel()

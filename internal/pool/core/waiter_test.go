@@ -48,6 +48,7 @@ type shop struct {
 	core   *Core
 	shelf  map[Client][]Run
 	served map[uint64]bool  // by token
+	mapped []uint64         // tokens of requests for which the driver mapped pages
 	denied map[uint64]error // likewise
 	ends   []End
 	asked  []Client
@@ -77,6 +78,9 @@ func (s *shop) do(m Message) {
 		for _, g := range effect.Left(&fx.Grants) {
 			s.shelf[g.Client] = append(s.shelf[g.Client], append(g.More, g.Run)...)
 			s.served[g.Token] = true
+			if g.Mapped {
+				s.mapped = append(s.mapped, g.Token)
+			}
 		}
 		for _, d := range effect.Left(&fx.Denials) {
 			s.denied[d.Token] = d.Err
@@ -222,20 +226,22 @@ func TestNoRequestWaitsForAClosedPool(t *testing.T) {
 // and then all are asked.
 func TestAnswersOnTheirWayAreTooOldForADeadlock(t *testing.T) {
 	t.Parallel()
-	w := settled(t, 2)
-	w.fill(1, 4)
-	w.fill(2, 4)
-	c := w.core
-	c.fx.reset()
-	c.asks.ask(&request{}, c.clients.all[1], 0)
-	c.scheduler.noProgress.gather()
-	c.scheduler.advance()
-	require.Equal(t, []Ask{{Client: 1}}, effect.Left(&c.fx.Asks), "the one from before")
-	fx := c.Step(Return{Client: 1, Answer: true, LiveBytes: 4 * pageBytes})
-	require.Equal(t, []Ask{{Client: 1}, {Client: 2}}, effect.Left(&fx.Asks))
-	c.Step(Return{Client: 1, Answer: true, LiveBytes: 4 * pageBytes})
-	c.Step(Return{Client: 2, Answer: true, LiveBytes: 4 * pageBytes, PendingBytes: 1})
-	require.True(t, c.waiters.unsettled, "a byte is on its way")
+	for asked := Client(1); asked <= 2; asked++ {
+		w := settled(t, 2)
+		w.fill(1, 4)
+		w.fill(2, 4)
+		c := w.core
+		c.fx.reset()
+		c.asks.ask(&request{}, c.clients.all[asked], 0)
+		c.scheduler.noProgress.gather()
+		c.scheduler.advance()
+		require.Equal(t, []Ask{{Client: asked}}, effect.Left(&c.fx.Asks), "the one from before")
+		fx := c.Step(Return{Client: asked, Answer: true, LiveBytes: 4 * pageBytes})
+		require.Equal(t, []Ask{{Client: 1}, {Client: 2}}, effect.Left(&fx.Asks))
+		c.Step(Return{Client: 1, Answer: true, LiveBytes: 4 * pageBytes})
+		c.Step(Return{Client: 2, Answer: true, LiveBytes: 4 * pageBytes, PendingBytes: 1})
+		require.True(t, c.waiters.unsettled, "a byte is on its way")
+	}
 }
 
 // Events that may bring memory have requests that wait for frees, or for a fence, tried again at once: without a Tick.
@@ -294,6 +300,7 @@ func TestAReservationServesBeforeThoseThatWait(t *testing.T) {
 	assert.False(t, s.served[8])
 	assert.Contains(t, s.denied, uint64(9))
 	assert.True(t, s.served[10])
+	assert.NotContains(t, s.mapped, uint64(10), "it had its pages before")
 }
 
 // A deadlock has the bytes of blocked requests alone, and names the refused request and so many others.
