@@ -1,6 +1,7 @@
 package streams
 
 import (
+	"errors"
 	"runtime"
 	"slices"
 	"testing"
@@ -665,4 +666,58 @@ func TestWorkOnASleepersMemoryWaitsForItsCopiesAlone(t *testing.T) {
 	r.crosses(other, b, false, 0)
 	assert.Equal(t, before, r.faults.Calls("cuStreamWaitEvent"), "no copy was made")
 	require.NoError(t, b.Free())
+}
+
+// A use of a frozen buffer by a graph is refused if it writes, and one of another buffer is not.
+func TestOnlyWritesOfFrozenMemoryAreRefused(t *testing.T) {
+	t.Parallel()
+	_, home, other := pair(t, 64*mib)
+	for _, frozen := range []bool{false, true} {
+		for _, write := range []bool{false, true} {
+			b := must(t, home, mib)
+			if frozen {
+				require.NoError(t, Submitter{home}.Freeze(b, "here"))
+			}
+			use, err := Submitter{other}.NewTouched(b, write)
+			assert.Equal(t, write, use.write)
+			assert.Equal(t, frozen && write, errors.Is(err, ErrFrozen), "frozen %t, write %t: %v", frozen, write, err)
+			assert.Equal(t, frozen && write, err != nil)
+			require.NoError(t, b.Free())
+		}
+	}
+}
+
+// The uses of a graph have each buffer once, in the order of the first use, and it is written if any work writes.
+func TestUsesOfOneBufferAreJoined(t *testing.T) {
+	t.Parallel()
+	orders := []*order{{}, {}, {}}
+	for code := range 6 * 6 * 6 * 6 { // three buffers, read or written, four times
+		var all, want []Touched
+		for n := code; len(want) < 4 && n >= 0; n = n/6 - 1 {
+			one := Touched{orders[n%6/2], n%2 == 1}
+			all = Joined(all, one)
+			at := slices.IndexFunc(want, func(x Touched) bool { return x.order == one.order })
+			if at < 0 {
+				want = append(want, one)
+				continue
+			}
+			want[at].write = want[at].write || one.write
+		}
+		require.Equal(t, len(want), len(all), "%d", code)
+		for i := range want {
+			require.Same(t, want[i].order, all[i].order)
+			require.Equal(t, want[i].write, all[i].write)
+		}
+	}
+}
+
+// A stream that has buffers of another one has one hand there.
+func TestAStreamHasOneHand(t *testing.T) {
+	t.Parallel()
+	var h hands
+	x := h.of(7)
+	h.keep(x)
+	assert.Same(t, x, h.of(7))
+	assert.NotSame(t, x, h.of(8))
+	assert.EqualValues(t, 8, h.of(8).To)
 }

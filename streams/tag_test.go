@@ -60,6 +60,26 @@ func TestEveryWayOfARequestNamesItsBuffers(t *testing.T) {
 	}
 }
 
+// An observer hears the tag and the tenant of each buffer, at its allocation and its free.
+func TestAnObserverHearsTagAndTenant(t *testing.T) {
+	t.Parallel()
+	owner := pool.NewTenant("owner", 1, pool.Quota{})
+	r := newRig(t, 64*mib)
+	r.pool.AddTenants(owner)
+	d := &diary{}
+	s := r.watched(d)
+	for _, bytes := range []int64{kib, 3 * mib} {
+		b, err := s.AllocFor(t.Context(), Request{Bytes: bytes, Tag: "named", Tenant: owner})
+		require.NoError(t, err)
+		require.NoError(t, b.Free())
+	}
+	require.Len(t, d.allocated, 2)
+	require.Len(t, d.freed, 2)
+	for _, e := range append(d.allocated, d.freed...) {
+		assert.Equal(t, [...]string{"named", "owner"}, [...]string{e.Tag, e.Tenant})
+	}
+}
+
 // A context that has ended refuses a request in each way that has one, also where a magazine or the stream has memory for it.
 func TestEveryWayOfARequestLooksAtItsContext(t *testing.T) {
 	t.Parallel()
