@@ -403,7 +403,9 @@ func TestAllOfTheDeviceIsNoLimit(t *testing.T) {
 		assert.Equal(t, info.TotalBytes, free.LimitBytes)
 		assert.Equal(t, free, (&Config{Footprint: f, MemoryFraction: 1}).settings(info))
 		assert.Equal(t, free, (&Config{Footprint: f, LimitBytes: info.TotalBytes}).settings(info))
-		for _, c := range []Config{{LimitBytes: info.TotalBytes - 1}, {MemoryFraction: 0.999}} {
+		surrounded := func(bytes int64) Config { return Config{outer: limits.Limit{Bytes: bytes, Source: "a variable"}} }
+		assert.Equal(t, free.Policy, (&Config{Footprint: f, outer: surrounded(info.TotalBytes).outer}).settings(info).Policy)
+		for _, c := range []Config{{LimitBytes: info.TotalBytes - 1}, {MemoryFraction: 0.999}, surrounded(info.TotalBytes - 1)} {
 			c.Footprint = f
 			limited := c.settings(info)
 			assert.Less(t, limited.LimitBytes, info.TotalBytes)
@@ -442,6 +444,7 @@ func TestNamesAreRead(t *testing.T) {
 		"Footprint":   {[]encoding.TextMarshaler{Balanced, Lean, Fast}, new(Footprint)},
 		"Waits":       {[]encoding.TextMarshaler{WaitsNever, WaitsAvoidGrowth, WaitsAlways}, new(Waits)},
 		"StatsLevel":  {[]encoding.TextMarshaler{StatsOn, StatsOff, StatsExact}, new(StatsLevel)},
+		"FaultPlaces": {[]encoding.TextMarshaler{FaultPlacesOff, FaultPlacesOn, FaultPlacesBlocking}, new(FaultPlaces)},
 		"Segments":    {[]encoding.TextMarshaler{SegmentsAuto, SegmentsVMM, SegmentsPlain}, new(Segments)},
 		"DeviceState": {[]encoding.TextMarshaler{DeviceNotOpen, DeviceUnused, DeviceInUse, DeviceClosed}, new(DeviceState)},
 		"MemoryState": {[]encoding.TextMarshaler{MemoryLive, MemoryFree, MemoryMixed}, new(MemoryState)},
@@ -754,6 +757,47 @@ func TestWhoWaitsForWhom(t *testing.T) {
 	assert.Equal(t, []pool.Holder{free}, w.Going())
 }
 
+// One letter too many is a misspelling of each variable.
+func TestAMisspelledVariableIsRefused(t *testing.T) {
+	for _, v := range os.Environ() {
+		if name, _, _ := strings.Cut(v, "="); strings.HasPrefix(name, variablePrefix) {
+			t.Setenv(name, "")
+		}
+	}
+	all := variablesElsewhere()
+	for _, v := range variables() {
+		all = append(all, v.name)
+	}
+	for _, meant := range all {
+		t.Setenv(meant+"X", "1")
+		var wrong *EnvError
+		require.ErrorAs(t, checkNames(nil), &wrong, meant)
+		assert.Equal(t, meant, wrong.Want)
+		t.Setenv(meant+"X", "")
+	}
+	for name, meant := range map[string]string{"VRAM_ROFILER": "VRAM_PROFILER", "VRAM_ROFILES": "VRAM_PROFILER", "VRAM_OFILER": ""} {
+		assert.Equal(t, meant, nearest(name, []string{"VRAM_PROFILER"}), "two letters may be wrong where both are long")
+	}
+}
+
+// Requests are in the order of the queue; those that are not in it follow, the oldest first, and of one age by their streams.
+func TestTheOrderOfRequests(t *testing.T) {
+	t.Parallel()
+	type request = streams.WaitingRequest
+	want := []request{
+		{Stream: 9, Age: 7, Position: 1}, {Stream: 1, Age: 3, Position: 2}, {Stream: 2}, {Stream: 5}, {Stream: 8}, {Stream: 4, Age: 1}, {Stream: 3, Age: 2},
+	}
+	for first := range want {
+		var w Waiters
+		for _, r := range slices.Concat(want[first:], want[:first]) {
+			r.Position = 0
+			w.Requests = append(w.Requests, r)
+		}
+		w.rank([]pool.Waiter{{Stream: 9, Age: 7}, {Stream: 1, Age: 3}})
+		assert.Equal(t, want, w.Requests)
+	}
+}
+
 // Each state of memory has a field for its bytes, with its name.
 func TestEachStateHasItsBytes(t *testing.T) {
 	t.Parallel()
@@ -877,6 +921,20 @@ func TestRunsOfAWarmUpHoldWholeBuffers(t *testing.T) {
 		assert.GreaterOrEqual(t, held, int64(count))
 		assert.Equal(t, (int64(count)+max(1, warmRunBytes/block)-1)/max(1, warmRunBytes/block), int64(len(runs)), "as few as can be")
 	})
+}
+
+// A warm-up of small buffers may have all of the limit, and no page more.
+func TestSmallBuffersOfAWarmUpFillTheLimit(t *testing.T) {
+	t.Parallel()
+	for class := range sizeclass.Count {
+		spanBytes := int64(sizeclass.SpanUnits(class)) << sizeclass.UnitShift
+		blockBytes := int64(sizeclass.BlockUnits(class)) << sizeclass.UnitShift
+		want := []Demand{{Bytes: blockBytes, Count: 3 * int(sizeclass.SpanBlocks(class))}}
+		_, err := warmRuns(want, 512, 3*spanBytes)
+		require.NoError(t, err, "blocks of %d bytes", blockBytes)
+		_, err = warmRuns(want, 512, 3*spanBytes-1)
+		require.Error(t, err, "blocks of %d bytes", blockBytes)
+	}
 }
 
 // The table of devices in use has those that were added and not removed, with the others on their GPU as neighbours.

@@ -1,6 +1,7 @@
 package acceptance_test
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"math"
@@ -43,7 +44,7 @@ func TestALimitBelowAPageIsRefused(t *testing.T) {
 // A limit above the device's memory bounds nothing: the memory is the limit, and a logger hears of
 // it.
 func TestALimitAboveTheDeviceIsItsMemory(t *testing.T) {
-	for _, limit := range []int64{gib + 1, 1 << 62, math.MaxInt64} {
+	for _, limit := range []int64{0, 3 * gib / 4, gib, gib + 1, 1 << 62, math.MaxInt64} {
 		var log strings.Builder
 		d, err := vram.Open(vram.Config{
 			Driver: sim.New(sim.Config{TotalBytes: gib}), LimitBytes: limit, Logger: slog.New(slog.NewTextHandler(&log, nil)),
@@ -51,11 +52,16 @@ func TestALimitAboveTheDeviceIsItsMemory(t *testing.T) {
 		require.NoError(t, err)
 		s, err := d.NewStream()
 		require.NoError(t, err)
-		assert.Equal(t, gib, d.Stats().LimitBytes)
+		own := min(cmp.Or(limit, gib), gib)
+		assert.Equal(t, own, d.Stats().LimitBytes)
 		_, err = s.Alloc(gib + 1)
 		require.ErrorIs(t, err, vram.ErrTooLarge)
 		freeAll(t, must(t, s, gib/2))
 		require.NoError(t, d.Close())
+		if limit <= gib {
+			assert.NotContains(t, log.String(), "above the device's memory")
+			continue
+		}
 		assert.Contains(t, log.String(), fmt.Sprintf("wantedBytes=%d limitBytes=%d", limit, gib))
 	}
 }
