@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"mime"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -190,6 +191,10 @@ func sent(w *httptest.ResponseRecorder) http.Header {
 // page that was not made by New refuses.
 func TestHeadersOfEachAnswer(t *testing.T) {
 	s := open(t, page.Options{})
+	for extension, standard := range map[string]string{".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8"} { // as a machine's table may have
+		require.NoError(t, mime.AddExtensionType(extension, "text/x-other"))
+		t.Cleanup(func() { assert.NoError(t, mime.AddExtensionType(extension, standard)) })
+	}
 	serve := func(p http.Handler, method, target string) *httptest.ResponseRecorder {
 		w := httptest.NewRecorder()
 		p.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), method, target, nil))

@@ -18,6 +18,7 @@ type goneViewer struct {
 	header http.Header
 	fails  string
 	calls  map[string]int
+	left   []time.Duration // until each deadline
 }
 
 var errGone = errors.New("the viewer is gone")
@@ -30,11 +31,15 @@ func (g *goneViewer) did(call string) error {
 	return nil
 }
 
-func (g *goneViewer) Header() http.Header              { return g.header }
-func (g *goneViewer) WriteHeader(int)                  {}
-func (g *goneViewer) Write(p []byte) (int, error)      { return len(p), g.did("write") }
-func (g *goneViewer) FlushError() error                { return g.did("flush") }
-func (g *goneViewer) SetWriteDeadline(time.Time) error { return g.did("deadline") }
+func (g *goneViewer) Header() http.Header         { return g.header }
+func (g *goneViewer) WriteHeader(int)             {}
+func (g *goneViewer) Write(p []byte) (int, error) { return len(p), g.did("write") }
+func (g *goneViewer) FlushError() error           { return g.did("flush") }
+
+func (g *goneViewer) SetWriteDeadline(at time.Time) error {
+	g.left = append(g.left, time.Until(at))
+	return g.did("deadline")
+}
 
 // A viewer whose connection fails, at whichever call, is left: the answer ends. Each event has a deadline, is written and flushed.
 func TestAViewerThatIsGoneIsLeft(t *testing.T) {
@@ -46,6 +51,9 @@ func TestAViewerThatIsGoneIsLeft(t *testing.T) {
 		assert.GreaterOrEqual(t, g.calls["deadline"], g.calls["write"])
 		assert.GreaterOrEqual(t, g.calls["write"], g.calls["flush"])
 		assert.Equal(t, "text/event-stream", g.header.Get("Content-Type"))
+		for _, left := range g.left {
+			assert.InDelta(t, 15, left.Seconds(), 5, "a slow network is no viewer that is gone")
+		}
 	}
 }
 
