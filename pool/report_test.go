@@ -9,6 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/internal/pool/admission"
+	"github.com/go-vram/vram/internal/pool/core"
 	"github.com/go-vram/vram/internal/pool/memory"
 	"github.com/go-vram/vram/internal/region"
 )
@@ -108,6 +110,17 @@ func TestWhyARefusalCame(t *testing.T) {
 	}
 }
 
+// The error of a deadlock names the stream of each request that waits, whichever came first.
+func TestADeadlockNamesTheStreamsThatWait(t *testing.T) {
+	t.Parallel()
+	var q quotas
+	d := core.Denial{Deadlock: &core.Deadlock{
+		Waiters: []admission.Waiter{{ID: 1, Account: 5, Bytes: 10, Age: 2, Blocked: true}, {ID: 2, Account: 6, Bytes: 20, Age: 1, Priority: 3}},
+		Clients: map[uint64]core.Client{1: 5, 2: 6}, Refused: 1,
+	}}
+	assert.Equal(t, []Waiter{{Stream: 5, Bytes: 10, Age: 2, Blocked: true}, {Stream: 6, Bytes: 20, Age: 1, Priority: 3}}, q.deadlockError(d).Waiters)
+}
+
 // A job that takes memory from the driver is traced as growth, also if it releases some before.
 func TestRegionsOfJobs(t *testing.T) {
 	t.Parallel()
@@ -118,6 +131,8 @@ func TestRegionsOfJobs(t *testing.T) {
 		{region.Growth, []memory.Verb{memory.Create, memory.Map, memory.Access}},
 		{region.Growth, []memory.Verb{memory.Unmap, memory.Release, memory.Create, memory.Map, memory.Access}},
 		{region.Growth, []memory.Verb{memory.FreePlain, memory.AllocPlain}},
+		{region.Growth, []memory.Verb{memory.Create}},
+		{region.DriverJob, []memory.Verb{memory.Unmap, memory.Map, memory.Access}},
 		{region.DriverJob, []memory.Verb{memory.Unmap, memory.Release}},
 		{region.DriverJob, []memory.Verb{memory.FreePlain}},
 		{region.DriverJob, []memory.Verb{memory.Await}},
