@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/fault"
 	"github.com/go-vram/vram/internal/stream/core"
 )
 
@@ -720,4 +721,18 @@ func TestAStreamHasOneHand(t *testing.T) {
 	assert.Same(t, x, h.of(7))
 	assert.NotSame(t, x, h.of(8))
 	assert.EqualValues(t, 8, h.of(8).To)
+}
+
+// A wait for another stream covers that stream's works so far, and none if the driver refuses it.
+func TestAWaitThatFailsCoversNothing(t *testing.T) {
+	t.Parallel()
+	r, home, other := pair(t, 64*mib)
+	other.cuda.crossings.count.Add(3)
+	covered := func() uint64 { return home.cuda.crossings.of(&other.cuda).count.Load() }
+	require.NoError(t, r.faults.Add(fault.Rule{Func: "cuStreamWaitEvent", Result: cudadrv.Unknown}))
+	require.ErrorIs(t, home.cuda.waitCounted(&other.cuda), cudadrv.Unknown)
+	assert.Zero(t, covered())
+	r.faults.Clear()
+	require.NoError(t, home.cuda.waitCounted(&other.cuda))
+	assert.EqualValues(t, 3, covered())
 }

@@ -228,6 +228,7 @@ func TestFaultsOfADevice(t *testing.T) {
 	assert.Equal(t, broken, first.Unwrap())
 	assert.ErrorContains(t, first, "add")
 	assert.ErrorContains(t, first, "argument 0 1 byte")
+	assert.Equal(t, error(first), f.Failed(first, r.device, recorded), "it is translated already")
 	assert.Equal(t, failed, f.Tell(failed), "it is told once")
 	later := f.Failed(&cudadrv.CallError{Func: "cuMemAlloc", Result: cudadrv.IllegalAddress}, r.device, recorded)
 	assert.ErrorContains(t, later, "vram: cuMemAlloc: the device failed before: CUDA_ERROR_ILLEGAL_ADDRESS of one of 2 launches; the youngest: kernel add")
