@@ -1010,6 +1010,41 @@ func TestAPeerThatDoesNotOpen(t *testing.T) {
 	require.NoError(t, d.Close())
 }
 
+// Work of a device reaches the buffers of another one from EnablePeerAccess on, in one direction: of a device on the same GPU, and
+// of one on another.
+func TestAccessReachesTheBuffersOfADevice(t *testing.T) {
+	t.Parallel()
+	driver := sim.New(sim.Config{Devices: 2})
+	for _, ordinals := range [][2]int{{0, 0}, {0, 1}} {
+		var devices []*Device
+		var work []streams.Submitter
+		var buffers []Buffer
+		for _, ordinal := range ordinals {
+			d, err := Open(Config{Driver: driver, Ordinal: ordinal})
+			require.NoError(t, err)
+			s, err := d.NewStream()
+			require.NoError(t, err)
+			b, err := s.Alloc(1)
+			require.NoError(t, err)
+			x, err := streams.NewSubmitter(s)
+			require.NoError(t, err)
+			devices, work, buffers = append(devices, d), append(work, x), append(buffers, b)
+		}
+		_, err := work[0].Reach(buffers[1])
+		require.ErrorIs(t, err, streams.ErrForeign)
+		require.NoError(t, devices[0].EnablePeerAccess(devices[1]))
+		owner, err := work[0].Reach(buffers[1])
+		require.NoError(t, err, "%v", ordinals)
+		assert.Equal(t, work[1], owner)
+		_, err = work[1].Reach(buffers[0])
+		require.ErrorIs(t, err, streams.ErrForeign, "it has one direction")
+		for i, d := range devices {
+			require.NoError(t, buffers[i].Free())
+			require.NoError(t, d.Close())
+		}
+	}
+}
+
 // A Close that waits for a capture on its GPU for too long lets captures of all other streams begin again.
 func TestCapturesThatWereHeldUpBeginAfterAClose(t *testing.T) {
 	t.Parallel()
@@ -1024,15 +1059,18 @@ func TestCapturesThatWereHeldUpBeginAfterAClose(t *testing.T) {
 		submitters = append(submitters, x)
 	}
 	nothing := func() error { return nil }
-	require.NoError(t, submitters[1].BeginCapture(nothing))
-	synctest.Test(t, func(t *testing.T) {
-		begun := time.Now()
-		_, err := holdCaptures([]*Device{d})
-		var refused *CaptureError
-		require.ErrorAs(t, err, &refused)
-		assert.InDelta(t, captureTimeout.Seconds(), time.Since(begun).Seconds(), 0.1)
-	})
-	submitters[1].EndCapture()
+	for at, x := range submitters {
+		require.NoError(t, x.BeginCapture(nothing))
+		synctest.Test(t, func(t *testing.T) {
+			begun := time.Now()
+			_, err := holdCaptures([]*Device{d})
+			var refused *CaptureError
+			require.ErrorAs(t, err, &refused)
+			assert.Equal(t, d.streams.Load().open[at].ID(), refused.Stream)
+			assert.InDelta(t, captureTimeout.Seconds(), time.Since(begun).Seconds(), 0.1)
+		})
+		x.EndCapture()
+	}
 	release, err := holdCaptures([]*Device{d})
 	require.NoError(t, err)
 	release()
