@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/go-vram/vram"
+	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/sim"
 	"github.com/go-vram/vram/vramtest"
 )
@@ -280,6 +281,25 @@ func TestMemoryMapWhileStreamsWork(t *testing.T) {
 	stop()
 	workers.Wait()
 	resting(t, h.Device, 512)
+}
+
+// Memory that the driver unmapped, and did not take back, is reserved and lies in no segment; where it did not unmap it, it stays there.
+func TestMemoryThatTheDriverKeepsIsReserved(t *testing.T) {
+	t.Parallel()
+	for call, unmappedBytes := range map[string]int64{"cuMemRelease": 8 * mib, "cuMemUnmap": 0} {
+		h := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})
+		s := h.stream()
+		freeAll(t, must(t, s, 8*mib))
+		require.NoError(t, s.Trim(t.Context()))
+		h.fail(call, cudadrv.Unknown)
+		_, err := h.Trim(t.Context(), 0)
+		require.ErrorIs(t, err, cudadrv.Unknown)
+		m, err := h.MemoryMap(t.Context(), 0)
+		require.NoError(t, err)
+		assert.Equal(t, unmappedBytes, m.UnmappedBytes, call)
+		assert.Equal(t, 8*mib, m.ReservedBytes, call)
+		h.faults.Clear()
+	}
 }
 
 // A map that cannot be read is an error, and one of a device that was not used is empty.

@@ -110,6 +110,24 @@ func streamsOf(all []pool.Holder) []pool.Holder {
 	return slices.DeleteFunc(slices.Clone(all), func(h pool.Holder) bool { return h.Stream == 0 })
 }
 
+// A request whose memory the driver is making waits for the pool.
+func TestAWaitForTheDriverIsForThePool(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})
+		s := h.stream()
+		entered, release := h.holdUp("cuMemCreate")
+		answer := s.AllocAsync(t.Context(), vram.Request{Bytes: 8 * mib})
+		<-entered
+		w := h.waiters()
+		require.Len(t, w.Requests, 1)
+		assert.Equal(t, streams.WaitForPool, w.Requests[0].For)
+		release()
+		b, err := answer.Await(t.Context())
+		require.NoError(t, err)
+		freeAll(t, b)
+	})
+}
+
 // Two streams that hold memory, of which one waits for memory and the other for a value of the first,
 // are a circle. It is seen while a third one that holds memory is runnable, before it is a deadlock.
 func TestACircleIsSeenBeforeItIsADeadlock(t *testing.T) {
