@@ -148,6 +148,18 @@ func TestLinesAreToldApart(t *testing.T) {
 	require.Len(t, r.Read(), 2)
 }
 
+// The record of all other places is there from the first sample on, also of a buffer of no bytes.
+func TestTheRecordOfOtherPlaces(t *testing.T) {
+	for _, bytes := range []int64{0, 7} {
+		var r Register
+		require.Empty(t, r.Read())
+		r.other.Allocated(0, bytes, all, all)
+		records := r.Read()
+		require.Len(t, records, 1, "%d bytes", bytes)
+		assert.Equal(t, Totals{Count: 1, Bytes: bytes, SampledCount: 1, SampledBytes: bytes}, records[0].Allocated)
+	}
+}
+
 // The bytes that a sample stands for are rounded to the nearest number.
 func TestSampledBytesAreRounded(t *testing.T) {
 	for bytes, want := range []int64{0, 2, 3, 5, 6, 8, 9, 11} { // one and a half times each
