@@ -757,6 +757,24 @@ func TestWhoWaitsForWhom(t *testing.T) {
 	assert.Equal(t, []pool.Holder{free}, w.Going())
 }
 
+// A suspended stream waits for the streams that it names, and for all that hold memory if it names none.
+func TestASuspendedStreamWaitsForSomebody(t *testing.T) {
+	t.Parallel()
+	holders := []pool.Holder{{Stream: 1, HeldBytes: 1}, {Stream: 2, HeldBytes: 1}, {Tenant: "guest", HeldBytes: 1}}
+	from := Party{Stream: 1}
+	for _, c := range []struct {
+		by   []uint32
+		want []WaitEdge
+	}{
+		{nil, []WaitEdge{{From: from, To: Party{Stream: 2}, Sure: true}, {From: from, To: Party{Tenant: "guest"}, Sure: true}}},
+		{[]uint32{3}, []WaitEdge{{From: from, To: Party{Stream: 3}, Told: true, Sure: true}}},
+	} {
+		w := Waiters{Holders: holders}
+		w.connect(map[uint32][][]uint32{1: {c.by}})
+		assert.Equal(t, c.want, w.Edges)
+	}
+}
+
 // One letter too many is a misspelling of each variable.
 func TestAMisspelledVariableIsRefused(t *testing.T) {
 	for _, v := range os.Environ() {
