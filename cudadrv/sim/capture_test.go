@@ -154,3 +154,36 @@ func TestAWaitOnTheDefaultStreamIsInItsOrder(t *testing.T) {
 	require.NoError(t, dev.StreamSynchronize(second))
 	assert.Equal(t, 4*time.Second, dev.Now())
 }
+
+// A stream that is destroyed leaves its capture, which still ends for all others.
+func TestADestroyedStreamLeavesItsCapture(t *testing.T) {
+	dev, s, _ := captured(t)
+	joined, gone := newStream(t, dev), newStream(t, dev)
+	e := recorded(t, dev, s)
+	for _, one := range []cudadrv.Stream{joined, gone} {
+		require.NoError(t, dev.StreamWaitEvent(one, e))
+	}
+	require.NoError(t, dev.StreamDestroy(gone))
+	require.NoError(t, dev.StreamWaitEvent(s, recorded(t, dev, joined)))
+	_, err := dev.EndCapture(s)
+	require.NoError(t, err)
+	for _, one := range []cudadrv.Stream{s, joined} {
+		status, err := dev.StreamIsCapturing(one)
+		require.NoError(t, err)
+		assert.Equal(t, cudadrv.CaptureNone, status)
+	}
+}
+
+// Work that a capture forbids takes no time.
+func TestRefusedWorkTakesNoTime(t *testing.T) {
+	l := load(t, sim.Config{})
+	s, err := l.StreamCreateBlocking()
+	require.NoError(t, err)
+	p, err := l.MemAlloc(granule)
+	require.NoError(t, err)
+	require.NoError(t, l.BeginCapture(s))
+	require.ErrorIs(t, l.LaunchKernel(l.empty, shape(1), nil, 0), cudadrv.CaptureImplicit)
+	require.ErrorIs(t, l.MemsetD8Async(p, 0, granule, 0), cudadrv.CaptureImplicit)
+	require.ErrorIs(t, l.MemcpyDtoDAsync(p, p+cudadrv.Ptr(granule/2), granule/2, 0), cudadrv.CaptureImplicit)
+	assert.Zero(t, l.Drained())
+}

@@ -218,6 +218,7 @@ func TestCapacityChangesWhileInUse(t *testing.T) {
 	require.NoError(t, err)
 	_, err = dev.MemCreate(5 * granule)
 	require.ErrorIs(t, err, cudadrv.OutOfMemory)
+	require.ErrorContains(t, err, fmt.Sprintf("%d bytes wanted, %d of %d in use", 5*granule, 4*granule, 8*granule))
 
 	dev.SetCapacity(2 * granule)
 	_, err = dev.MemCreate(granule)
@@ -233,6 +234,9 @@ func TestCapacityChangesWhileInUse(t *testing.T) {
 	require.NoError(t, err)
 
 	dev.SetCapacity(16 * granule)
+	_, totalBytes, err = dev.MemGetInfo()
+	require.NoError(t, err)
+	assert.Equal(t, 16*granule, totalBytes, "before it is in use")
 	_, err = dev.MemAlloc(14 * granule)
 	require.NoError(t, err)
 	_, totalBytes, err = dev.MemGetInfo()

@@ -308,3 +308,44 @@ func TestCostsGrowWithBytesAndNeverTurnNegative(t *testing.T) {
 		}
 	})
 }
+
+// Each byte of page-locked memory is in the extent of the memory that has it, and no other byte is.
+func TestTheExtentOfPageLockedMemory(t *testing.T) {
+	dev, err := New(Config{Bytes: true}).Open(0)
+	require.NoError(t, err)
+	d := dev.(*Device)
+	own := make([]byte, 300)
+	require.NoError(t, d.MemHostRegister(own[100:200]))
+	p, err := d.MemHostGetDevicePointer(own[100:])
+	require.NoError(t, err)
+	for _, at := range []cudadrv.Ptr{p, p + 1, p + 99} {
+		begin, b, ok := d.gpu.extent(at)
+		require.True(t, ok, "%d", at-p)
+		assert.Equal(t, p, begin)
+		assert.Same(t, &own[100], &b[0])
+		assert.Len(t, b, 100)
+	}
+	for _, none := range []cudadrv.Ptr{p - 1, p + 100} {
+		_, _, ok := d.gpu.extent(none)
+		assert.False(t, ok, "%d", none-p)
+	}
+	require.NoError(t, d.Close())
+}
+
+// A destroyed blocking stream is not kept.
+func TestDestroyedBlockingStreamsAreForgotten(t *testing.T) {
+	dev, err := New(Config{}).Open(0)
+	require.NoError(t, err)
+	d := dev.(*Device)
+	var all []cudadrv.Stream
+	for range 3 {
+		s, err := d.StreamCreateBlocking()
+		require.NoError(t, err)
+		all = append(all, s)
+	}
+	for i, at := range []int{1, 0, 2} {
+		require.NoError(t, d.StreamDestroy(all[at]))
+		assert.Len(t, d.gpu.blocking, 2-i)
+	}
+	require.NoError(t, d.Close())
+}

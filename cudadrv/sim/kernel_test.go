@@ -1,6 +1,7 @@
 package sim_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -221,7 +222,16 @@ func TestImagesThatAreNone(t *testing.T) {
 		header + ".entry a(.param .u32 x[70000]) {}":              cudadrv.InvalidPTX,
 		header + ".entry a(.param .b8 x[32764], .param .b8 y) {}": cudadrv.InvalidPTX,
 		header + ".entry a(.param .align 3 .u32 x) {}":            cudadrv.InvalidPTX,
+		header + ".entry a(, .param .u32 x) {}":                   cudadrv.InvalidPTX,
+		header + ".entry a(.param .align 3, .param .u32 x) {}":    cudadrv.InvalidPTX,
+		header + ".entry a(.param .pred, .param .u32 x) {}":       cudadrv.InvalidPTX,
+		header + ".entry a(.param .u32, .param .u32 x) {}":        cudadrv.InvalidPTX,
+		header + ".entry a(.param .u32 x[0, .param .u32 y) {}":    cudadrv.InvalidPTX,
+		header + ".entry a(x, .param .u32 y) {}":                  cudadrv.InvalidPTX,
 		header + ".entry a() .maxntid many {}":                    cudadrv.InvalidPTX,
+		header + ".entry a() .maxntid 0 {}":                       cudadrv.InvalidPTX,
+		header + ".entry a() .maxntid 1025 {}":                    cudadrv.InvalidPTX,
+		header + ".entry a() .reqntid 4, 1025, 1 {}":              cudadrv.InvalidPTX,
 		header + ".entry a() {} .entry a() {}":                    cudadrv.InvalidPTX,
 	} {
 		_, err := dev.ModuleLoadData([]byte(image))
@@ -322,8 +332,6 @@ func TestLaunchesThatCannotBe(t *testing.T) {
 		g    cudadrv.Geometry
 		want cudadrv.Result
 	}{
-		"no blocks":                  {with(func(g *cudadrv.Geometry) { g.Grid.Y = 0 }), cudadrv.InvalidValue},
-		"no threads":                 {with(func(g *cudadrv.Geometry) { g.Block.Z = 0 }), cudadrv.InvalidValue},
 		"1025 threads":               {with(func(g *cudadrv.Geometry) { g.Block.X = 1025 }), cudadrv.InvalidValue},
 		"33 by 32 threads":           {with(func(g *cudadrv.Geometry) { g.Block = cudadrv.Dim3{X: 33, Y: 32, Z: 1} }), cudadrv.InvalidValue},
 		"65 threads deep":            {with(func(g *cudadrv.Geometry) { g.Block = cudadrv.Dim3{X: 1, Y: 1, Z: 65} }), cudadrv.InvalidValue},
@@ -333,6 +341,13 @@ func TestLaunchesThatCannotBe(t *testing.T) {
 		"more threads than the text": {with(func(g *cudadrv.Geometry) { g.Block.X = 257 }), cudadrv.LaunchOutOfResources},
 	} {
 		require.ErrorIs(t, l.LaunchKernel(l.add, c.g, make([]byte, 38), l.stream), c.want, name)
+	}
+	none := good
+	for _, d := range []*uint32{&none.Grid.X, &none.Grid.Y, &none.Grid.Z, &none.Block.X, &none.Block.Y, &none.Block.Z} {
+		was := *d
+		*d = 0
+		require.ErrorIs(t, l.LaunchKernel(l.add, none, make([]byte, 38), l.stream), cudadrv.InvalidValue, "%+v", none)
+		*d = was
 	}
 	for bytes, want := range map[int]cudadrv.Result{0: cudadrv.InvalidValue, 37: cudadrv.InvalidValue, 39: cudadrv.LaunchOutOfResources} {
 		require.ErrorIs(t, l.LaunchKernel(l.add, good, make([]byte, bytes), l.stream), want)
@@ -442,33 +457,64 @@ func TestCapabilitiesThatAreTakenAway(t *testing.T) {
 	drv, dev := start(t, sim.Config{Without: none})
 	assert.Zero(t, dev.Info().Capabilities)
 	assert.Zero(t, dev.Info().GranularityBytes)
-	for name, call := range map[string]func() error{
-		"virtual":  func() error { _, err := dev.MemAddressReserve(granule); return err },
-		"host":     func() error { _, err := dev.MemHostAlloc(1); return err },
-		"blocking": func() error { _, err := dev.StreamCreateBlocking(); return err },
-		"captures": func() error { _, err := dev.StreamIsCapturing(0); return err },
-		"module":   func() error { _, err := dev.ModuleLoadData([]byte(addText)); return err },
-		"link":     func() error { _, err := dev.LinkImages(); return err },
-		"kernel":   func() error { return dev.LaunchKernel(1, shape(1), nil, 0) },
-		"begin":    func() error { return dev.StreamBeginCapture(0, 0) },
-		"end":      func() error { _, err := dev.StreamEndCapture(0); return err },
-		"mode":     func() error { _, err := dev.ThreadExchangeStreamCaptureMode(0); return err },
-		"info":     func() error { _, _, err := dev.StreamGetCaptureInfo(0); return err },
-		"graph":    func() error { return dev.GraphLaunch(1, 0) },
-		"node":     func() error { _, err := dev.GraphNodeGetType(1); return err },
-		"timed":    func() error { _, err := dev.EventCreateTimed(); return err },
-		"elapsed":  func() error { _, err := dev.EventElapsedTime(1, 1); return err },
-		"fill":     func() error { return dev.MemsetD32Async(0, 0, 0, 0) },
-		"rows":     func() error { return dev.Memcpy2DAsync(cudadrv.Copy2D{}, 0) },
-		"peer":     func() error { _, err := dev.DeviceCanAccessPeer(0); return err },
-		"access":   func() error { return dev.MemSetPeerAccess(0, granule, 0) },
-		"copy":     func() error { return dev.MemcpyPeerAsync(0, 0, 0, 0, 0, 0) },
-		"shared":   func() error { _, err := dev.EventCreateShared(); return err },
-		"get":      func() error { _, err := dev.IpcGetEventHandle(1); return err },
-		"open":     func() error { _, err := dev.IpcOpenEventHandle(cudadrv.EventDescriptor{}); return err },
-	} {
-		require.ErrorIs(t, call(), cudadrv.NotSupported, name)
+	without := map[cudadrv.Capability]*sim.Device{}
+	for one := cudadrv.VirtualMemory; one <= cudadrv.BulkTensors; one <<= 1 {
+		_, without[one] = start(t, sim.Config{Bytes: true, TimedKernels: true, Without: one})
 	}
+	for name, c := range map[string]struct {
+		needs cudadrv.Capability
+		call  func(dev *sim.Device) error
+	}{
+		"cuMemAddressReserve": {cudadrv.VirtualMemory, func(dev *sim.Device) error { _, err := dev.MemAddressReserve(granule); return err }},
+		"cuMemHostAlloc":      {cudadrv.PinnedHost, func(dev *sim.Device) error { _, err := dev.MemHostAlloc(1); return err }},
+		"cuStreamCreate":      {cudadrv.BlockingCreation, func(dev *sim.Device) error { _, err := dev.StreamCreateBlocking(); return err }},
+		"cuStreamIsCapturing": {cudadrv.CaptureInformation, func(dev *sim.Device) error { _, err := dev.StreamIsCapturing(0); return err }},
+		"cuModuleLoadData":    {cudadrv.KernelLaunches, func(dev *sim.Device) error { _, err := dev.ModuleLoadData([]byte(addText)); return err }},
+		"cuLinkComplete":      {cudadrv.KernelLaunches, func(dev *sim.Device) error { _, err := dev.LinkImages(); return err }},
+		"cuLaunchKernel":      {cudadrv.KernelLaunches, func(dev *sim.Device) error { return dev.LaunchKernel(1, shape(1), nil, 0) }},
+		"cuFuncGetParamInfo": {cudadrv.KernelLaunches, func(dev *sim.Device) error {
+			_, _, err := dev.FuncGetParamInfo(1, 0)
+			return err
+		}},
+		"cuOccupancyMaxPotentialBlockSize": {cudadrv.KernelLaunches, func(dev *sim.Device) error {
+			_, _, err := dev.OccupancyMaxPotentialBlockSize(1, 0, 0)
+			return err
+		}},
+		"cuStreamBeginCapture": {cudadrv.GraphLaunches, func(dev *sim.Device) error { return dev.StreamBeginCapture(0, 0) }},
+		"cuStreamEndCapture":   {cudadrv.GraphLaunches, func(dev *sim.Device) error { _, err := dev.StreamEndCapture(0); return err }},
+		"cuThreadExchangeStreamCaptureMode": {cudadrv.GraphLaunches, func(dev *sim.Device) error {
+			_, err := dev.ThreadExchangeStreamCaptureMode(0)
+			return err
+		}},
+		"cuStreamGetCaptureInfo": {cudadrv.GraphLaunches, func(dev *sim.Device) error { _, _, err := dev.StreamGetCaptureInfo(0); return err }},
+		"cuGraphLaunch":          {cudadrv.GraphLaunches, func(dev *sim.Device) error { return dev.GraphLaunch(1, 0) }},
+		"cuGraphNodeGetType":     {cudadrv.GraphLaunches, func(dev *sim.Device) error { _, err := dev.GraphNodeGetType(1); return err }},
+		"cuEventCreate":          {cudadrv.EventTiming, func(dev *sim.Device) error { _, err := dev.EventCreateTimed(); return err }},
+		"cuEventElapsedTime":     {cudadrv.EventTiming, func(dev *sim.Device) error { _, err := dev.EventElapsedTime(1, 1); return err }},
+		"cuMemsetD32Async":       {cudadrv.WideFills, func(dev *sim.Device) error { return dev.MemsetD32Async(0, 0, 0, 0) }},
+		"cuMemcpy2DAsync":        {cudadrv.WideFills, func(dev *sim.Device) error { return dev.Memcpy2DAsync(cudadrv.Copy2D{}, 0) }},
+		"cuDeviceCanAccessPeer":  {cudadrv.PeerAccess, func(dev *sim.Device) error { _, err := dev.DeviceCanAccessPeer(0); return err }},
+		"cuMemSetAccess":         {cudadrv.PeerAccess | cudadrv.VirtualMemory, func(dev *sim.Device) error { return dev.MemSetPeerAccess(0, granule, 0) }},
+		"cuMemcpyPeerAsync":      {cudadrv.PeerAccess, func(dev *sim.Device) error { return dev.MemcpyPeerAsync(0, 0, 0, 0, 0, 0) }},
+		"cuIpcGetEventHandle":    {cudadrv.EventSharing, func(dev *sim.Device) error { _, err := dev.IpcGetEventHandle(1); return err }},
+		"cuIpcOpenEventHandle": {cudadrv.EventSharing, func(dev *sim.Device) error {
+			_, err := dev.IpcOpenEventHandle(cudadrv.EventDescriptor{})
+			return err
+		}},
+	} {
+		err := c.call(dev)
+		require.ErrorIs(t, err, cudadrv.NotSupported, name)
+		require.ErrorContains(t, err, name)
+		var needs cudadrv.Capability
+		for one, lacking := range without {
+			if errors.Is(c.call(lacking), cudadrv.NotSupported) {
+				needs |= one
+			}
+		}
+		assert.Equal(t, c.needs, needs, name)
+	}
+	_, err := dev.EventCreateShared()
+	require.ErrorIs(t, err, cudadrv.NotSupported)
 	p, err := dev.MemAlloc(1)
 	require.NoError(t, err)
 	require.NoError(t, dev.MemFree(p))

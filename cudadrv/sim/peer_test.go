@@ -86,6 +86,12 @@ func TestCopiesBetweenDevicesThatCannotBe(t *testing.T) {
 		}),
 		"a copy within one device")
 
+	onto := took(func(s cudadrv.Stream) error { return first.MemcpyPeerAsync(q, there, p, here, granule, s) })
+	assert.Equal(t, onto, took(func(s cudadrv.Stream) error { return first.MemcpyPeerAsync(p, here, q, there, granule, s) }), "as long as back")
+	assert.Greater(t, onto, took(func(s cudadrv.Stream) error {
+		return first.MemcpyPeerAsync(p, here, p+cudadrv.Ptr(granule/2), here, granule/2, s)
+	}))
+
 	closed := sim.New(sim.Config{Devices: 2})
 	only, err := closed.Open(0)
 	require.NoError(t, err)

@@ -48,6 +48,8 @@ func TestWideWorkThatCannotBe(t *testing.T) {
 			func(c *cudadrv.Copy2D) { c.Rows = math.MaxInt64 / 512 },
 			func(c *cudadrv.Copy2D) { c.DstPitch = 1<<31 - 1 },
 			func(c *cudadrv.Copy2D) { c.Src = 16 },
+			func(c *cudadrv.Copy2D) { c.Dst, c.Rows = p+cudadrv.Ptr(granule)-199, 1 },
+			func(c *cudadrv.Copy2D) { c.Src, c.Rows = p+cudadrv.Ptr(granule)-199, 1 },
 		},
 	} {
 		for i, f := range change {
@@ -56,11 +58,39 @@ func TestWideWorkThatCannotBe(t *testing.T) {
 			require.ErrorIs(t, dev.Memcpy2DAsync(c, 0), want, "%v %d", want, i)
 		}
 	}
+	end := good // whose last row ends with the memory
+	end.Dst, end.Rows, end.WidthBytes, end.DstPitch, end.SrcPitch = p+cudadrv.Ptr(granule)-1025, 1025, 1, 1, 1
+	require.NoError(t, dev.Memcpy2DAsync(end, 0))
 	without := good
 	without.DstPitch, without.SrcPitch = 0, 0
 	require.NoError(t, dev.Memcpy2DAsync(without, 0))
 	good.Rows = 0
 	require.NoError(t, dev.Memcpy2DAsync(good, 0))
+}
+
+// A fill takes the time of its bytes, of any width, and so does a copy of rows.
+func TestWideWorkTakesTheTimeOfItsBytes(t *testing.T) {
+	_, dev := start(t, sim.Config{})
+	const size = 64 << 20
+	p, err := dev.MemAlloc(2 * size)
+	require.NoError(t, err)
+	q := p + size
+	took := func(submit func(s cudadrv.Stream) error) time.Duration {
+		s, begin := newStream(t, dev), dev.Now()
+		require.NoError(t, submit(s))
+		require.NoError(t, dev.StreamSynchronize(s))
+		return dev.Now() - begin
+	}
+	fill := took(func(s cudadrv.Stream) error { return dev.MemsetD8Async(p, 0, size, s) })
+	assert.Equal(t, fill, took(func(s cudadrv.Stream) error { return dev.MemsetD16Async(p, 0, size/2, s) }))
+	assert.Equal(t, fill, took(func(s cudadrv.Stream) error { return dev.MemsetD32Async(p, 0, size/4, s) }))
+	flat := took(func(s cudadrv.Stream) error { return dev.MemcpyDtoDAsync(q, p, size, s) })
+	assert.Equal(t, flat, took(func(s cudadrv.Stream) error {
+		return dev.Memcpy2DAsync(cudadrv.Copy2D{Dst: q, Src: p, DstPitch: 4096, SrcPitch: 4096, WidthBytes: 4096, Rows: size / 4096}, s)
+	}))
+	for _, one := range []cudadrv.Copy2D{{Dst: q, Src: p, WidthBytes: 1, Rows: 1}, {Dst: q, Src: p, DstPitch: 1, SrcPitch: 1, WidthBytes: 1, Rows: 1}} {
+		assert.NotZero(t, took(func(s cudadrv.Stream) error { return dev.Memcpy2DAsync(one, s) }), "one byte is work")
+	}
 }
 
 // Memory between the rows need not be mapped.
