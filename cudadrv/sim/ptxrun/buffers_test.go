@@ -45,6 +45,53 @@ func TestFreedBuffersAreForgotten(t *testing.T) {
 	}
 }
 
+// Mapped memory in which no buffer begins is past the allocator, and free to all launches; a buffer that begins with its end is not in it.
+func TestMemoryPastTheAllocator(t *testing.T) {
+	t.Parallel()
+	o := NewBuffers(false)
+	o.BufferAllocated(cudadrv.BufferEvent{Ptr: 3000, Bytes: 500})
+	r := o.Launched(sim.KernelLaunch{})
+	for _, c := range []struct {
+		start cudadrv.Ptr
+		bytes int64
+		free  bool
+	}{{1000, 1000, true}, {2000, 1000, true}, {3500, 100, true}, {2000, 1001, false}, {3000, 600, false}} {
+		p := c.start
+		if p == 3000 {
+			p += 500
+		}
+		part, err := r.Part(p, c.start, c.bytes)
+		if assert.Equal(t, c.free, err == nil, "%+v: %v", c, err); c.free {
+			assert.Equal(t, Part{Start: c.start, Bytes: c.bytes}, part)
+		}
+	}
+}
+
+// A launch touches no argument after its free, except new arguments of a graph's kernel, whose memory the graph keeps.
+func TestArgumentsAfterTheirFree(t *testing.T) {
+	t.Parallel()
+	for _, replaces := range []bool{false, true} {
+		o := NewBuffers(false)
+		gone, lives := cudadrv.BufferEvent{Ptr: 1000, Bytes: 100}, cudadrv.BufferEvent{Ptr: 2000, Bytes: 100}
+		o.BufferAllocated(gone)
+		o.BufferAllocated(lives)
+		o.BufferFreed(gone)
+		var params []byte
+		for _, e := range []cudadrv.BufferEvent{gone, lives} {
+			params = binary.LittleEndian.AppendUint64(params, uint64(e.Ptr))
+		}
+		r := o.Launched(sim.KernelLaunch{Params: params, Replaces: replaces}).(*reach)
+		_, err := r.Part(gone.Ptr, 0, 4096)
+		assert.Equal(t, replaces, err == nil, "%v", err)
+		_, err = r.Part(lives.Ptr, 0, 4096)
+		assert.NoError(t, err)
+		for b := range r.kept {
+			assert.Equal(t, gone.Ptr, b.event.Ptr, "a graph keeps memory that was freed, no other")
+		}
+		assert.Equal(t, replaces, len(r.kept) == 1)
+	}
+}
+
 // The allocator tells of buffers while the simulated driver, one call at a time, asks for the buffers of its work.
 func TestBuffersAmongGoroutines(t *testing.T) {
 	t.Parallel()

@@ -134,7 +134,7 @@ func (l *launched) failed(err error) error {
 }
 
 // argumentAt returns the argument whose buffer has an address, or else the one whose buffer ends closest below it. Of several
-// addresses in one buffer it is the closest.
+// addresses in one buffer it is the closest that is not above, or else the first.
 func (l *launched) argumentAt(p cudadrv.Ptr) (best *Argument, inside bool) {
 	const pointerBytes = 8
 	end := 0
@@ -152,8 +152,11 @@ func (l *launched) argumentAt(p cudadrv.Ptr) (best *Argument, inside bool) {
 		}
 		has := uint64(p-b.Ptr) < uint64(b.Bytes) //nolint:gosec // not negative
 		at := b.Ptr
-		if has && value <= p {
+		switch {
+		case has && value <= p:
 			at = value
+		case has:
+			at-- // one above the address is the last of its buffer's
 		}
 		if best == nil || has && !inside || has == inside && at > nearest {
 			best, inside, nearest = &Argument{Index: i, Name: v.Name, Buffer: b}, has, at
