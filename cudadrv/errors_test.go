@@ -56,14 +56,20 @@ func TestAnArgumentThatIsNotOpened(t *testing.T) {
 	assert.ErrorContains(t, err, "stream")
 }
 
-// The results of failed work are sticky, and the results of calls are not.
+// The results of failed work are sticky, and no other result is.
 func TestStickyResults(t *testing.T) {
-	for r, sticky := range map[cudadrv.Result]bool{
-		cudadrv.IllegalAddress: true, cudadrv.LaunchFailed: true, cudadrv.ECCUncorrectable: true, cudadrv.AssertionFailed: true,
-		cudadrv.Success: false, cudadrv.OutOfMemory: false, cudadrv.InvalidValue: false, cudadrv.NotReady: false, 12345: false,
-	} {
-		assert.Equal(t, sticky, r.Sticky(), "%v", r)
+	sticky := map[cudadrv.Result]bool{
+		cudadrv.IllegalAddress: true, cudadrv.LaunchTimeout: true, cudadrv.AssertionFailed: true, cudadrv.StackError: true,
+		cudadrv.IllegalInstruction: true, cudadrv.MisalignedAddress: true, cudadrv.InvalidAddressSpace: true,
+		cudadrv.InvalidProgramCounter: true, cudadrv.LaunchFailed: true, cudadrv.ECCUncorrectable: true,
+		cudadrv.NVLinkUncorrectable: true, cudadrv.HardwareContained: true,
 	}
+	for r := range cudadrv.Result(1000) {
+		if sticky[r] != r.Sticky() {
+			assert.Equal(t, sticky[r], r.Sticky(), "%v", r)
+		}
+	}
+	assert.Len(t, sticky, 12)
 }
 
 // viewed is a device with a view, which may be itself.

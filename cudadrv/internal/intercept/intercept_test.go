@@ -135,6 +135,37 @@ func TestEveryCallReturnsTheDevicesError(t *testing.T) {
 	assert.Greater(t, calls, 50)
 }
 
+// A translation gets the errors of all calls, with a result and without, and of no other; without one they stay.
+func TestErrorsAreTranslated(t *testing.T) {
+	other := errors.New("the error's translation")
+	for _, translates := range []bool{false, true} {
+		inner, err := sim.New(sim.Config{}).Open(0)
+		require.NoError(t, err)
+		var got []error
+		dev := intercept.Wrap(inner, quiet{})
+		if translates {
+			dev = intercept.WithTranslation(inner, quiet{}, func(err error) error {
+				got = append(got, err)
+				return other
+			})
+		}
+		p, err := dev.MemAlloc(1)
+		require.NoError(t, err)
+		require.NoError(t, dev.MemFree(p))
+		assert.Empty(t, got)
+		_, errAlloc := dev.MemAlloc(-1)
+		errFree := dev.MemFree(1)
+		if translates {
+			assert.Equal(t, []error{other, other}, []error{errAlloc, errFree})
+			require.Len(t, got, 2)
+			errAlloc, errFree = got[0], got[1]
+		}
+		require.ErrorIs(t, errAlloc, cudadrv.InvalidValue)
+		require.ErrorIs(t, errFree, cudadrv.InvalidValue)
+		require.NoError(t, dev.Close())
+	}
+}
+
 func TestARefusedCallIsNotMade(t *testing.T) {
 	drv := sim.New(sim.Config{})
 	inner, err := drv.Open(0)
