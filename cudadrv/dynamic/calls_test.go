@@ -4,8 +4,10 @@ package dynamic_test
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"runtime"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -135,6 +137,7 @@ func TestEveryFailureNamesItsCall(t *testing.T) {
 	dev, err := f.driver().Open(0)
 	require.NoError(t, err)
 	w := newWork(t, dev)
+	copies := 0
 	for name, call := range w.calls() {
 		f.failCall(name, 1, int32(cudadrv.LaunchFailed))
 		err := call()
@@ -143,8 +146,14 @@ func TestEveryFailureNamesItsCall(t *testing.T) {
 		assert.Equal(t, name, failure.Func)
 		assert.Equal(t, cudadrv.LaunchFailed, failure.Result)
 		assert.NotEmpty(t, failure.Detail, name)
+		if strings.HasPrefix(name, "cuMemcpy") && strings.Count(failure.Detail, "0x") == 2 { // from one address to another
+			assert.Contains(t, failure.Detail, fmt.Sprintf("%#x", uint64(w.p)), name)
+			assert.Contains(t, failure.Detail, fmt.Sprintf("%#x", uint64(w.q)), name)
+			copies++
+		}
 		assert.Regexp(t, `^dynamic/(work|compute)_test\.go:\d+$`, failure.Place, name)
 	}
+	assert.Equal(t, 3, copies, "within a device, of rows, and to a peer")
 	// A push that fails is told as such, and the call is not made.
 	f.failCall("cuCtxPushCurrent", 1, int32(cudadrv.InvalidContext))
 	before := f.calls("cuMemAlloc")

@@ -252,6 +252,9 @@ func TestPeersOfTwoDevices(t *testing.T) {
 	fill := func(value uint32) error {
 		return first(b.LaunchKernel(b.kernel, one, fillParams(a.reserved, value, 64), b.stream), b.StreamSynchronize(b.stream))
 	}
+	asked := f.calls("cuMemSetAccess")
+	_ = a.MemSetPeerAccess(a.reserved, 1, 1)
+	assert.Equal(t, asked+1, f.calls("cuMemSetAccess"), "the driver knows which sizes it takes")
 	require.NoError(t, a.MemSetPeerAccess(a.reserved, a.granule, 1))
 	require.NoError(t, fill(5))
 	require.NoError(t, a.MemcpyPeerAsync(b.p, b.Context(), a.reserved, a.Context(), 256, a.stream))

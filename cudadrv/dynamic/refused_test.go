@@ -3,6 +3,8 @@
 package dynamic
 
 import (
+	"errors"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -20,6 +22,25 @@ func (g *gate) unused() (frames int) {
 		}
 	}
 	return frames
+}
+
+// neededBy returns the capabilities that a call of handles needs.
+func neededBy(name string) cudadrv.Capability {
+	switch {
+	case strings.HasPrefix(name, "access"), name == "cuMemSetAccess":
+		return cudadrv.PeerAccess | cudadrv.VirtualMemory
+	case strings.HasPrefix(name, "a copy"), name == "cuMemcpyPeerAsync", name == "cuDeviceCanAccessPeer":
+		return cudadrv.PeerAccess
+	case strings.HasPrefix(name, "cuGraph"), name == "set parameters":
+		return cudadrv.GraphLaunches
+	case strings.HasPrefix(name, "cuMem"):
+		return cudadrv.WideFills
+	case name == "cuEventElapsedTime":
+		return cudadrv.EventTiming
+	case name == "cuIpcGetEventHandle":
+		return cudadrv.EventSharing
+	}
+	return cudadrv.KernelLaunches
 }
 
 // A call that is refused before the driver is asked gives its frame back, else Close would wait for it for ever: one whose
@@ -73,7 +94,11 @@ func TestARefusedCallGivesItsFrameBack(t *testing.T) {
 		"cuMemcpy2DAsync":       func() error { return d.Memcpy2DAsync(cudadrv.Copy2D{WidthBytes: -1}, 0) },
 		"cuDeviceCanAccessPeer": func() error { _, err := d.DeviceCanAccessPeer(-1); return err },
 		"cuMemSetAccess":        func() error { return d.MemSetPeerAccess(0, 1, 0) },
+		"access to no bytes":    func() error { return d.MemSetPeerAccess(1, 0, 0) },
+		"access for nobody":     func() error { return d.MemSetPeerAccess(1, 1) },
 		"cuMemcpyPeerAsync":     func() error { return d.MemcpyPeerAsync(1, 0, 1, 0, 1, 0) },
+		"a copy to nowhere":     func() error { return d.MemcpyPeerAsync(1, 0, 1, 1, 1, 0) },
+		"a copy from nowhere":   func() error { return d.MemcpyPeerAsync(1, 1, 1, 0, 1, 0) },
 		"cuIpcGetEventHandle":   func() error { _, err := d.IpcGetEventHandle(0); return err },
 	}
 	always := map[string]func() error{
@@ -97,10 +122,20 @@ func TestARefusedCallGivesItsFrameBack(t *testing.T) {
 	}
 	refused(optional, cudadrv.NotSupported)
 	refused(handles, cudadrv.NotSupported)
+	d.lib.functions[call.FuncGetParamInfo] = 1 // never called
+	for name, call := range handles {          // each needs one capability, except access for peers
+		var needs cudadrv.Capability
+		for one := cudadrv.VirtualMemory; one <= cudadrv.BulkTensors; one <<= 1 {
+			d.info.Capabilities = ^one
+			if errors.Is(call(), cudadrv.NotSupported) {
+				needs |= one
+			}
+		}
+		assert.Equal(t, neededBy(name), needs, name)
+	}
 	refused(always, cudadrv.InvalidValue, cudadrv.InvalidHandle)
 	d.info.Capabilities = ^cudadrv.Capability(0)
 	refused(optional, cudadrv.InvalidValue)
-	d.lib.functions[call.FuncGetParamInfo] = 1 // never called
 	refused(handles, cudadrv.InvalidValue, cudadrv.InvalidHandle, cudadrv.InvalidDevice, cudadrv.InvalidContext)
 
 	nothing := map[string]error{ // and is no mistake
