@@ -46,6 +46,11 @@ func TestRowsOfAnExtremePitchAreOutside(t *testing.T) {
 	x, y := r.alloc(c, 4096), r.alloc(c, 4096)
 	defer r.free(x, y)
 	inside := cuda.Rows{Buffer: y, Pitch: 64}
+	for _, size := range [][2]int64{{-8, 2}, {8, -2}, {-8, -2}, {-8, 0}, {0, -2}} {
+		var outside *cuda.RangeError
+		require.ErrorAs(t, c.Copy2D(cuda.Rows{Buffer: x, Offset: 16, Pitch: 64}, inside, size[0], size[1]), &outside, "%v", size)
+		assert.Equal(t, cuda.RangeError{Offset: 16, Bytes: size[0], BufferBytes: 4096}, *outside, "%v", size)
+	}
 	for _, pitch := range []int64{1 << 60, 1 << 61, 1 << 62, math.MaxInt64} {
 		for rows := int64(2); rows <= 33; rows++ {
 			extreme := cuda.Rows{Buffer: x, Pitch: pitch}

@@ -177,6 +177,7 @@ func TestCountsOfParametersInFatBinaries(t *testing.T) {
 		{"another kind", fatBinary(64, fatPart{8, linux64, []byte(paramText)}), nil},
 		{"text as a cubin", fatBinary(64, fatPart{cubinPart, linux64, []byte(paramText)}), nil},
 		{"no part", fatBinary(64), nil},
+		{"an empty part at the end", fatBinary(64, text, fatPart{kind: textPart, flags: linux64}), inText},
 		{"bytes after the end", append(fatBinary(64, code), 1, 2, 3), inCode},
 	}
 	for _, test := range tests {

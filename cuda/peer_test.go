@@ -169,6 +169,9 @@ func TestCopiesBetweenDevicesAreRefused(t *testing.T) {
 	}
 	var length *cuda.LengthError
 	require.ErrorAs(t, to.CopyPeer(cuda.Part(y, 0, 8), from, whole(x)), &length)
+	assert.Equal(t, cuda.LengthError{DstBytes: 8, SrcBytes: x.Bytes()}, *length)
+	require.ErrorAs(t, to.CopyPeer(whole(y), from, cuda.Part(x, 16, 8)), &length)
+	assert.Equal(t, cuda.LengthError{DstBytes: y.Bytes(), SrcBytes: 8}, *length)
 	for _, r := range [][2]int64{{-1, 8}, {4089, 8}, {0, -8}, {5000, 0}} {
 		var outside *cuda.RangeError
 		ok := [2]int64{0, r[1]}

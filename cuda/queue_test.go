@@ -213,8 +213,16 @@ func TestAQueueForgetsFreedBuffers(t *testing.T) {
 	for n := range many {
 		many[n] = q.Alloc(64)
 	}
+	for range 3 * len(many) { // the bound is twice the live ones'
+		q.Free(q.Alloc(64))
+		assert.LessOrEqual(t, cuda.QueuedBuffers(q), 2*(len(many)+1)+64)
+	}
 	require.NoError(t, q.Err())
-	require.NoError(t, q.Close())
+	q.Alloc(-1)
+	var failed *cuda.QueueError
+	require.ErrorAs(t, q.Err(), &failed)
+	assert.Equal(t, 1+1000+500+1000+2*3*1000+1, failed.Number, "each call counts")
+	require.ErrorAs(t, q.Close(), &failed)
 	for _, b := range append(many, stays) {
 		require.False(t, b.Live())
 	}

@@ -93,6 +93,20 @@ func TestSignaturesInText(t *testing.T) {
 	}
 }
 
+// The parameters of a kernel are kept up to the bound, and counted beyond it.
+func TestTheMostParametersThatAreKept(t *testing.T) {
+	for _, more := range []int{-1, 0, 1, 2} {
+		n := maxTextParams + more
+		s := signatures([]byte(".entry k(" + strings.Repeat(".param .u8 x,", n-1) + ".param .u8 x) { ret; }"))["k"]
+		assert.Equal(t, n, s.count)
+		if more > 0 {
+			assert.Empty(t, s.params)
+		} else {
+			assert.Len(t, s.params, n)
+		}
+	}
+}
+
 // A kernel whose list is not understood does not hide the kernels after it.
 func TestKernelsAfterOneThatIsNotUnderstood(t *testing.T) {
 	for _, bad := range []string{"bad", "bad(.reg .u32 y)", "bad(.param .u64 x, .reg .u32 y)", "bad(.param .u64 x,)", "bad(,)", ""} {

@@ -97,3 +97,35 @@ func TestTensorMapsOfADeviceWithoutBulkCopies(t *testing.T) {
 	_, err := c.EncodeTensorMap(cudadrv.TensorMap{})
 	require.ErrorIs(t, err, cudadrv.NotSupported)
 }
+
+// Each call needs one capability, and is refused without it alone.
+func TestCallsNeedTheirCapability(t *testing.T) {
+	for name, x := range map[string]struct {
+		needs cudadrv.Capability
+		call  func(c *cuda.Context) error
+	}{
+		"capture": {cudadrv.GraphLaunches, func(c *cuda.Context) error {
+			g, err := c.Capture(func() error { return nil })
+			if err == nil {
+				err = g.Close()
+			}
+			return err
+		}},
+		"profile": {cudadrv.EventTiming, func(c *cuda.Context) error {
+			p, err := c.StartProfile()
+			if err == nil {
+				_, err = p.Stop()
+			}
+			return err
+		}},
+	} {
+		for one := cudadrv.VirtualMemory; one <= cudadrv.BulkTensors; one <<= 1 {
+			err := x.call(contextOn(t, sim.Config{Without: one}))
+			if one == x.needs {
+				require.ErrorIs(t, err, cudadrv.NotSupported, name)
+			} else {
+				require.NoError(t, err, "%s without %v", name, one)
+			}
+		}
+	}
+}

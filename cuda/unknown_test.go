@@ -71,6 +71,16 @@ func TestParametersThatAreNotKnown(t *testing.T) {
 	}
 	require.ErrorIs(t, g.SetArg(0, 3, Null()), ErrNoParameter)
 	require.NoError(t, g.Close())
+	odd, err := c.Capture(func() error {
+		return c.Launch(f, one, Value(true), Value(uint8(1)), Value(uint8(2)), Value(uint64(3)), Value(float32(4)))
+	})
+	require.NoError(t, err)
+	for parameter := range 3 { // at each offset
+		require.NoError(t, odd.SetArg(0, parameter, Value(uint8(7+parameter))))
+	}
+	assert.Equal(t, []byte{7, 8, 9}, odd.kernels[0].packed[:3])
+	assert.Equal(t, []byte{3, 0, 0, 0, 0, 0, 0, 0}, odd.kernels[0].packed[8:16])
+	require.NoError(t, odd.Close())
 	packed, err := c.Capture(func() error { return c.LaunchPacked(f, one, make([]byte, 20)) })
 	require.NoError(t, err)
 	require.ErrorIs(t, packed.SetArg(0, 0, Value(true)), ErrNoParameter)

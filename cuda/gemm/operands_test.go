@@ -416,6 +416,25 @@ func TestEachPairOfOperands(t *testing.T) {
 	}
 }
 
+// Rows of two operands that are different lengths apart meet somewhere: an operand that is written among the other's rows is refused,
+// wherever it begins.
+func TestOperandsOfTwoPitches(t *testing.T) {
+	for _, pitches := range [][2]int64{{16, 24}, {24, 16}, {16, 17}, {16, 32}, {32, 16}} {
+		p := gemm.Problem{M: 8, N: 4, K: 8, LDC: pitches[0], LDB: pitches[1]}
+		_, e, err := p.Check()
+		require.NoError(t, err)
+		for at := range int64(200) {
+			o := gemm.Operands{A: cuda.Range{Offset: 1 << 16, Bytes: e.A}, B: cuda.Range{Bytes: e.B}, C: cuda.Range{Offset: 4 * at, Bytes: e.C}}
+			var refused *gemm.OverlapError
+			if err := p.CheckOperands(e, o); 4*at < e.B {
+				assert.ErrorAs(t, err, &refused, "%v, C at %d", pitches, at)
+			} else {
+				assert.NoError(t, err, "%v, C at %d", pitches, at)
+			}
+		}
+	}
+}
+
 // Extents that an int64 does not count are refused, and the longest that it does is taken.
 func TestTheLongestExtents(t *testing.T) {
 	const most = math.MaxInt64 / 4
