@@ -299,6 +299,7 @@ func TestUnreadableRecords(t *testing.T) {
 		"device/€":  `{"offer_bytes":1}`,
 		"gang/none": `{"wants":[]}`,
 		"gang/less": `{"wants":[{"bytes":1},{"bytes":1}],"policy":"pack","granted":["a"]}`,
+		"gang/€":    `{"wants":[{"bytes":1}],"policy":"pack"}`,
 		"gang/same": `{"wants":[{"bytes":1,"device":"a"},{"bytes":1,"device":"a"}],"policy":"pack"}`,
 		"hold/a/t":  `{"bytes":-4}`,
 		"load/a":    `[`,
@@ -308,7 +309,7 @@ func TestUnreadableRecords(t *testing.T) {
 	}
 	s.gang("g", 0, Spread, bytesEach(8)...)
 	assert.Equal(t, []string{"b"}, s.plan("g").Devices)
-	assert.Len(t, s.books().Unreadable, 9)
+	assert.Len(t, s.books().Unreadable, 10)
 	assert.Nil(t, s.books().Device("c"))
 	s.gang("h", 0, Spread, bytesEach(8, 8)...)
 	assert.Equal(t, NoDevices, s.plan("h").Reason)
@@ -379,4 +380,80 @@ func TestPlace(t *testing.T) {
 	d, now = s.books().Place(5, "t")
 	assert.Equal(t, "a", d.Name)
 	assert.False(t, now, "no device has room")
+}
+
+// Of two equal devices a placement takes the one for which fewer gangs wait: those that could use it, and have no grant.
+func TestAPlacementAvoidsQueues(t *testing.T) {
+	for _, queued := range []string{"a", "b"} {
+		s := newStore(t)
+		s.devices("a=8@x", "b=8@x", "c=4@x")
+		other := map[string]string{"a": "b", "b": "a"}[queued]
+		s.gang("granted", 0, Pack, Want{Bytes: 8, Device: other})
+		s.grant("granted")
+		s.gang("full", 0, Pack, Want{Bytes: 8, Device: queued})
+		s.grant("full")
+		for i := range 3 {
+			s.gang(fmt.Sprint("waits", i), 0, Pack, Want{Bytes: 8, Device: queued})
+		}
+		for i := range 20 {
+			d, now := s.books().Place(5, fmt.Sprint(i))
+			assert.Equal(t, other, d.Name)
+			assert.False(t, now)
+		}
+	}
+}
+
+// A gang that waits for memory is given the tickets that hold it, each once, and no others.
+func TestTheHoldersThatAGangWaitsFor(t *testing.T) {
+	s := newStore(t)
+	s.devices("a=8@x", "b=8@y", "c=8@z")
+	s.gang("first", 0, Pack, Want{Bytes: 3, Device: "a"}, Want{Bytes: 3, Device: "b"})
+	s.grant("first")
+	s.gang("second", 0, Pack, Want{Bytes: 4, Device: "a"})
+	s.grant("second")
+	s.gang("elsewhere", 0, Pack, Want{Bytes: 8, Device: "c"})
+	s.grant("elsewhere")
+	s.gang("waits", 0, Pack, Want{Bytes: 8, Device: "a"}, Want{Bytes: 8, Device: "b"})
+	v := s.plan("waits")
+	assert.Equal(t, Memory, v.Reason)
+	assert.Empty(t, v.Devices)
+	assert.ElementsMatch(t, []string{"first", "second"}, v.Holders)
+}
+
+// The gangs that a grant passes are counted from the oldest on, in any order of their priorities.
+func TestTheOldestGangsArePassedFirst(t *testing.T) {
+	s := newStore(t)
+	s.devices("a=8@x", "b=2@x")
+	s.gang("full", 0, Pack, Want{Bytes: 2, Device: "a"})
+	s.grant("full")
+	var ages []string
+	for i := range mostPassed + 5 {
+		name := fmt.Sprint("g", i)
+		s.gang(name, (i*7)%5, Pack, Want{Bytes: 8, Device: "a"})
+		ages = append(ages, name)
+	}
+	s.gang("small", 9, Pack, Want{Bytes: 1, Device: "a"})
+	assert.Equal(t, ages[:mostPassed], s.plan("small").Passed)
+}
+
+// The bounds of a device's figures are themselves figures that a device can have.
+func TestDevicesAreChecked(t *testing.T) {
+	for _, d := range []Device{
+		{}, {OfferBytes: MostBytes}, {PageBytes: MostPageBytes}, {Host: strings.Repeat("x", MostName)}, {Incarnation: 1 << 62}, {Ordinal: 1 << 30},
+	} {
+		d.Name = "a"
+		assert.NoError(t, d.Check(), "%+v", d)
+	}
+	for _, d := range []Device{
+		{OfferBytes: -1},
+		{OfferBytes: MostBytes + 1},
+		{PageBytes: -1},
+		{PageBytes: MostPageBytes + 1},
+		{Host: strings.Repeat("x", MostName+1)},
+		{Labels: map[string]string{"": "x"}},
+	} {
+		d.Name = "a"
+		assert.Error(t, d.Check(), "%+v", d)
+	}
+	assert.Error(t, (&Device{Name: "a/b"}).Check())
 }

@@ -1,6 +1,8 @@
 package core
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -175,4 +177,55 @@ func TestAnOwnedDeviceIsNotAnnounced(t *testing.T) {
 	require.NoError(t, s.apply(s.books().Announce(Device{Name: "b", OfferBytes: 8})))
 	assert.Equal(t, int64(8), s.books().Device("b").OfferBytes)
 	assert.Equal(t, int64(8), s.books().Device("a").OfferBytes)
+}
+
+// A gang that has waited and is gone is not announced again: somebody has ended it.
+func TestAGangThatIsDeletedWhileItWaits(t *testing.T) {
+	s := newStore(t)
+	r := NewRequester("t", 2, Request{Policy: Pack, Wants: bytesEach(5)}, Settings{ReadyAfter: time.Second, AvoidFor: time.Minute})
+	require.NoError(t, s.apply(r.Step(1, s.books()).Commit))
+	require.Equal(t, NoDevices, r.Step(2, s.books()).Verdict.Reason)
+	s.end("t")
+	step := r.Step(3, s.books())
+	assert.Equal(t, Ended, step.Event)
+	assert.Nil(t, step.Commit)
+}
+
+// Each change of a report is compared with the hold that it answers, also where there are more than one transaction has.
+func TestAReportOfManyHolds(t *testing.T) {
+	s := newStore(t)
+	o := NewOwner(Device{Name: "a", OfferBytes: 1000}, 1)
+	require.NoError(t, s.apply(o.Step(s.books()).Commit))
+	d := s.books().Device("a")
+	const many = 2*mostCompares + 50
+	for i := range many {
+		s.put(HoldKey("a", fmt.Sprint("t", i)), &Hold{Bytes: 1, Incarnation: d.Incarnation})
+	}
+	for _, h := range o.Step(s.books()).Reserve {
+		if h.Fence%3 == 0 {
+			o.Refused(h.Ticket)
+		}
+	}
+	answered := 0
+	for answered < many {
+		commit := o.Step(s.books()).Commit
+		require.NotNil(t, commit, "%d of %d holds are answered", answered, many)
+		assert.LessOrEqual(t, len(commit.If), mostCompares)
+		compared := map[string]bool{}
+		for _, c := range commit.If {
+			compared[c.Key] = true
+		}
+		for _, p := range commit.Put {
+			if ticket, found := strings.CutPrefix(p.Key, readyKey("a", "")); found {
+				assert.True(t, compared[HoldKey("a", ticket)], ticket)
+				answered++
+			}
+		}
+		for _, key := range commit.Delete {
+			assert.True(t, compared[key], key)
+			answered++
+		}
+		require.NoError(t, s.apply(commit))
+	}
+	assert.Equal(t, many, answered)
 }
