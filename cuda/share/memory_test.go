@@ -6,6 +6,7 @@ import (
 	"context"
 	"io"
 	"os"
+	"runtime"
 	"testing"
 	"time"
 
@@ -216,6 +217,38 @@ func TestFencesWithoutEvents(t *testing.T) {
 			require.NoError(t, theirs.Await(t.Context(), b.c))
 			require.ErrorIs(t, theirs.Await(t.Context(), b.c), ErrPeerDied)
 		})
+	}
+}
+
+// A note of a fence is kept for an Await that comes later, or looks for fences just now.
+func TestANoteIsKeptForAnAwait(t *testing.T) {
+	a, b := newPair(t)
+	m, theirs := linkSides(t, a, b)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	l := theirs.link.Load()
+	for range 3 {
+		require.NoError(t, m.Publish(a.c))
+		for len(l.arrived) == 0 {
+			require.NoError(t, ctx.Err())
+			runtime.Gosched()
+		}
+		require.NoError(t, theirs.Await(ctx, b.c))
+		select { // Await has found the fence by its number
+		case <-l.arrived:
+		default:
+		}
+	}
+}
+
+// Each way is its own: of fences that are published, and of those that are awaited.
+func TestEachWayIsItsOwn(t *testing.T) {
+	for _, events := range [][2]bool{{false, false}, {false, true}, {true, false}, {true, true}} {
+		m := &Memory{}
+		m.link.Store(&link{publishesEvents: events[0], awaitsEvents: events[1]})
+		publish, await := m.Ways()
+		assert.Equal(t, events, [2]bool{publish == ByEvent, await == ByEvent})
+		assert.Equal(t, events, [2]bool{publish != ByHost, await != ByHost})
 	}
 }
 
