@@ -198,6 +198,54 @@ func TestMemoryInUseIsNotOffered(t *testing.T) {
 	})
 }
 
+// A device offers no more than its GPU has free for it, and nothing where all of it is in use; its load has the free bytes that are left.
+func TestTheFiguresOfADevice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		machine := sim.New(sim.Config{TotalBytes: 64 * mib})
+		d, err := vram.Open(vram.Config{Driver: machine, LimitBytes: 64 * mib})
+		require.NoError(t, err)
+		outside, err := machine.Open(0)
+		require.NoError(t, err)
+		others, err := outside.MemAlloc(16 * mib)
+		require.NoError(t, err)
+		stream, err := d.NewStream()
+		require.NoError(t, err)
+		for inUse, want := range map[int64]int64{0: 48 * mib, 24 * mib: 24 * mib, 48 * mib: 0} {
+			var buffer vram.Buffer
+			if inUse > 0 {
+				buffer, err = stream.Alloc(inUse)
+				require.NoError(t, err)
+			}
+			l := opened(t, t.TempDir())
+			m := joined(t, l, fleet.Device{Device: d, Name: "a"})
+			s := until(t, l, "the load is known", func(s fleet.Status) bool { return s.Devices[0].Owned })
+			assert.Equal(t, want, s.Devices[0].Load.FreeBytes, "%d bytes are in use", inUse)
+			assert.Equal(t, want, s.Devices[0].OfferBytes, "%d bytes are in use", inUse)
+			require.NoError(t, m.Close())
+			if inUse > 0 {
+				require.NoError(t, buffer.Free())
+			}
+		}
+		require.NoError(t, outside.MemFree(others))
+		require.NoError(t, outside.Close())
+		require.NoError(t, stream.Close())
+		require.NoError(t, d.Close())
+	})
+}
+
+// A placement of a ledger that cannot be read is an error.
+func TestAPlacementWithoutItsLedger(t *testing.T) {
+	l := faulty{opened(t, t.TempDir()), new(atomic.Pointer[error])}
+	m := joined(t, l)
+	failure := errors.New("the ledger fails")
+	l.failure.Store(&failure)
+	_, err := m.Place(t.Context(), 1, "")
+	require.ErrorIs(t, err, failure)
+	l.failure.Store(nil)
+	_, err = m.Place(t.Context(), 1, "")
+	require.ErrorIs(t, err, fleet.ErrNoDevice)
+}
+
 // patient is a ledger whose waits return only when a pair of their keys has changed since it was read.
 type patient struct {
 	fleet.Ledger

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"testing"
@@ -103,6 +104,69 @@ func TestOldFilesAreDeleted(t *testing.T) {
 	temporary, err := filepath.Glob(filepath.Join(l.path, temporaryPrefix+"*"))
 	require.NoError(t, err)
 	assert.Empty(t, temporary)
+}
+
+// Open deletes temporary files that are old, and no others: a young one has a writer.
+func TestOpenDeletesOldTemporaryFiles(t *testing.T) {
+	path := t.TempDir()
+	open(t, path)
+	old, young := time.Now().Add(-oldAfter-time.Minute), time.Now().Add(-oldAfter+time.Minute)
+	kept := []string{temporaryPrefix + "young", "old"}
+	for name, at := range map[string]time.Time{temporaryPrefix + "old": old, kept[0]: young, kept[1]: old} {
+		name = filepath.Join(path, name)
+		require.NoError(t, os.WriteFile(name, nil, 0o600))
+		require.NoError(t, os.Chtimes(name, at, at))
+	}
+	open(t, path)
+	assert.NoFileExists(t, filepath.Join(path, temporaryPrefix+"old"))
+	for _, name := range kept {
+		assert.FileExists(t, filepath.Join(path, name))
+	}
+}
+
+// Files that are no revision's are not read, and a revision without its files is missing.
+func TestFilesThatAreNoRevision(t *testing.T) {
+	l := open(t, t.TempDir())
+	for _, folder := range []string{booksFolder, copiesFolder} {
+		for _, name := range []string{filepath.Base(l.file(folder, 0)), "-1", "x", "1x"} {
+			require.NoError(t, os.WriteFile(filepath.Join(l.path, folder, name), nil, 0o600))
+		}
+	}
+	all, err := l.revisions()
+	require.NoError(t, err)
+	assert.Empty(t, all)
+	_, _, err = l.load(7)
+	require.ErrorIs(t, err, fs.ErrNotExist)
+	_, err = l.Commit(t.Context(), put("k", "1", 0))
+	require.NoError(t, err)
+}
+
+// A wait returns for a later revision, not for one before.
+func TestAWaitIsForALaterRevision(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := open(t, t.TempDir())
+		var at int64
+		for range 3 {
+			var err error
+			at, err = l.Commit(t.Context(), put("k", "1", 0))
+			require.NoError(t, err)
+		}
+		begin := time.Now()
+		require.NoError(t, l.Wait(t.Context(), at))
+		assert.GreaterOrEqual(t, time.Since(begin), waitAtMost)
+		begin = time.Now()
+		require.NoError(t, l.Wait(t.Context(), at-1))
+		assert.Zero(t, time.Since(begin))
+	})
+}
+
+// A folder of leases that cannot be read is an error: nobody knows which ones live.
+func TestLeasesThatCannotBeListed(t *testing.T) {
+	l := open(t, t.TempDir())
+	require.NoError(t, os.Remove(filepath.Join(l.path, leasesFolder)))
+	_, err := l.anyLease()
+	require.ErrorIs(t, err, fs.ErrNotExist)
+	require.ErrorIs(t, l.clean(), fs.ErrNotExist)
 }
 
 // The end of a lease and the next transaction are one revision.
