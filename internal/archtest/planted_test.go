@@ -203,6 +203,10 @@ func plantedFaults() []planted {
 			finding{"internal/pool/core", "there is no such core"},
 		},
 		{
+			"one step to change an atomic", "pool/a.go", "package pool\n\nfunc (p *count) up() {\n\tp.n.Store(p.n.Load() + (-1))\n}\n",
+			finding{"pool/a.go:4", "p.n is loaded to be stored"},
+		},
+		{
 			"package comments", "internal/heap/doc.go", "package heap\n",
 			finding{"internal/heap", "the package has no comment"},
 		},

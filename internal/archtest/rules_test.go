@@ -49,6 +49,11 @@ func houseRules() []rule {
 			check:  checkLocks,
 		},
 		{
+			name:   "one step to change an atomic",
+			reason: "a goroutine that changes it between a load and a store is lost: a count that is wrong for ever",
+			check:  checkAtomics,
+		},
+		{
 			name:   "no init and no globals",
 			reason: "importing starts nothing, and two devices in one process share nothing",
 			check:  checkGlobals,

@@ -5,6 +5,7 @@ import (
 	"go/ast"
 	"go/build/constraint"
 	"go/token"
+	"go/types"
 	"regexp"
 	"strings"
 )
@@ -25,6 +26,42 @@ func checkLocks(t *tree) []finding {
 		}
 	}
 	return found
+}
+
+// checkAtomics looks for an atomic that is stored a value of its own load.
+func checkAtomics(t *tree) []finding {
+	var found []finding
+	for _, s := range t.shipped() {
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			store, of := methodOf(n, "Store")
+			if store == nil {
+				return true
+			}
+			for _, value := range store.Args {
+				ast.Inspect(value, func(n ast.Node) bool {
+					if load, other := methodOf(n, "Load"); load != nil && len(load.Args) == 0 && other == of {
+						found = append(found, finding{t.place(n), of + " is loaded to be stored: another goroutine's change is lost"})
+					}
+					return true
+				})
+			}
+			return true
+		})
+	}
+	return found
+}
+
+// methodOf returns a call of a method of that name, and the text of the value that it is called on; nil for another node.
+func methodOf(n ast.Node, name string) (call *ast.CallExpr, of string) {
+	call, ok := n.(*ast.CallExpr)
+	if !ok {
+		return nil, ""
+	}
+	method, ok := call.Fun.(*ast.SelectorExpr)
+	if !ok || method.Sel.Name != name {
+		return nil, ""
+	}
+	return call, types.ExprString(method.X)
 }
 
 // checkedOnly reports whether a file is built for the race detector or with the tag invariants only.
