@@ -159,7 +159,7 @@ chromium: ## install the browser that the tests of the live page need, where the
 browser: ## test the live page in a Chromium, which is installed where it is missing; with pictures in the folder pictures of its package
 	@GO='$(GO)' $(LAB)/browser/run.sh
 
-test: ## run the tests of the product, the command and the examples in their short form, in about 3 minutes on two cores
+test: ## run the tests of the product, the command and the examples in their short form, in less than 3 minutes on two cores
 	$(GO) test $(TESTFLAGS) $(LONGEST) $(PRODUCT)
 
 # The tools of the laboratory that check uses, and a short soak. The others measure vram, GPUs and PyTorch, in tests against stand-ins: `make nightly` tests them.
