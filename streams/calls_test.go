@@ -440,10 +440,17 @@ func TestARequestWaitsForItsQuota(t *testing.T) {
 	}
 }
 
-// Memory of a stream that was quarantined stays with it at its end, also if it was closed before; other memory returns.
+// Memory of a stream that was quarantined stays with it at its end, also if it was closed before, and so does memory of one whose Close has begun
+// and has not waited for its work; other memory returns.
 func TestTheEndOfAClosedStreamReturnsItsMemory(t *testing.T) {
 	t.Parallel()
-	for _, cause := range []error{ErrClosed, fmt.Errorf("%w: books", ErrQuarantined), errors.New("stopped")} {
+	for _, row := range []struct {
+		cause  error
+		synced bool
+		starts int
+	}{
+		{ErrClosed, true, 1}, {fmt.Errorf("%w: books", ErrQuarantined), true, 0}, {errors.New("stopped"), true, 1}, {ErrClosed, false, 0},
+	} {
 		r, s, _ := pair(t, 16*mib)
 		kept, b := must(t, s, 2*mib), must(t, s, 4*mib)
 		require.NoError(t, s.Close())
@@ -452,8 +459,10 @@ func TestTheEndOfAClosedStreamReturnsItsMemory(t *testing.T) {
 		s.turn.state.wakeDue.Store(true) // the free's turn comes later
 		require.NoError(t, b.Free())
 		s.host = &host
-		s.turn.ending.stopped(cause)
-		assert.Len(t, host.due, map[bool]int{true: 0, false: 1}[errors.Is(cause, ErrQuarantined)], cause)
+		s.cuda.synced.Store(row.synced)
+		s.turn.ending.stopped(row.cause)
+		assert.Len(t, host.due, row.starts, "%+v", row)
+		s.cuda.synced.Store(true)
 		s.turn.state.wakeDue.Store(false)
 		leave()
 		host.run()
