@@ -2,7 +2,6 @@ package pool
 
 import (
 	"errors"
-	"slices"
 	"sync/atomic"
 
 	"github.com/go-vram/vram/cudadrv"
@@ -84,6 +83,7 @@ func (p *Pool) report(m core.JobDone) {
 type reports struct {
 	last    atomic.Pointer[outcome] // the newest
 	passing atomic.Bool
+	due     []JobReport // of the goroutine that passes them on: taken from the list, the newest first
 }
 
 // outcome is a report in a list.
@@ -111,11 +111,15 @@ func (q *reports) pass(f func(JobReport)) {
 
 func (q *reports) passAll(f func(JobReport)) {
 	defer q.passing.Store(false)
-	var all []JobReport // newest first
+	var taken []JobReport
 	for o := q.last.Swap(nil); o != nil; o = o.before {
-		all = append(all, o.JobReport)
+		taken = append(taken, o.JobReport)
 	}
-	for _, r := range slices.Backward(all) {
+	q.due = append(taken, q.due...) // those that a panic of f has left come first
+	for len(q.due) > 0 {
+		last := len(q.due) - 1
+		r := q.due[last]
+		q.due = q.due[:last]
 		f(r)
 	}
 }
