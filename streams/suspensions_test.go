@@ -145,7 +145,7 @@ func TestATurnReportsSuspensionsOnce(t *testing.T) {
 	} {
 		r, s, end := wantedRig(t, false)
 		p := &listeningPool{}
-		during := func(f func()) { // a turn: another one may be under way, which then hears of demands
+		during := func(f func()) { // a turn: one that runs already may hear of a demand
 			t.Helper()
 			require.NoError(t, s.inTurn(t.Context(), f))
 		}

@@ -13,7 +13,7 @@ import (
 	"sync/atomic"
 )
 
-// Variable is the environment variable with the folder where Compile keeps libraries, for other processes. Nobody removes them.
+// Variable is the environment variable with the folder where Compile keeps libraries, for other processes. Compile removes none.
 const Variable = "VRAM_FAKES"
 
 // compiled has the content of each library that the process has compiled, by key. Nobody changes a table.

@@ -44,7 +44,7 @@ type mmaForm struct {
 // line is a row of A, or a column of B.
 type line [maxProductDepth]float64
 
-// elements are those of A and B.
+// elements describes the elements of A and B.
 type elements struct {
 	tf32 bool                 // else 16 bits
 	read func(uint64) float64 // the lower one of a register
