@@ -315,10 +315,15 @@ func TestPageLockedMemoryInTheBooks(t *testing.T) {
 	require.NoError(t, r.dev.MemHostRegister(own[100:200]))
 	_, err = r.dev.MemHostAlloc(1 << 50)
 	require.ErrorIs(t, err, cudadrv.OutOfMemory)
-	_, err = r.dev.MemHostAlloc(1 << 46)
+	_, err = r.dev.MemHostAlloc(1 << 40)
 	require.NoError(t, err, "what nobody writes to costs nothing")
-	_, err = r.dev.MemHostAlloc(1 << 46)
-	require.ErrorIs(t, err, cudadrv.OperatingSystem, "the host has 2^47 bytes of addresses")
+	// How much address space a process has free side by side is the machine's: one has no room for the first, one for three.
+	for range 16 {
+		if _, err = r.dev.MemHostAlloc(1 << 46); err != nil {
+			break
+		}
+	}
+	require.ErrorIs(t, err, cudadrv.OperatingSystem, "no process has 2^50 bytes of addresses")
 	require.NoError(t, r.dev.Audit())
 }
 
@@ -346,7 +351,7 @@ func holdings(t *testing.T) string {
 func TestCloseGivesTheBytesBack(t *testing.T) {
 	before := holdings(t)
 	drv, dev := start(t, sim.Config{Bytes: true, Devices: 2})
-	p, err := dev.MemAddressReserve(1 << 44)
+	p, err := dev.MemAddressReserve(1 << 40)
 	require.NoError(t, err)
 	for i := range int64(3) {
 		h, err := dev.MemCreate(granule)
