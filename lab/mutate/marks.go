@@ -36,7 +36,7 @@ func marked(marks []Mark, mutants []*Mutant) map[*Mutant]string {
 
 // tooManyArguments reports whether a mutant calls a function of a C library with one argument more than it has.
 func tooManyArguments(m *Mutant) bool {
-	calls := regexp.MustCompile(`\b(call|outside)\((?:[^()]|\([^()]*\))*, (len\(args\)\+)?\(\d+\+1\)\)`)
+	calls := regexp.MustCompile(`\b(call|callOn|callCurrent|outside)\((?:[^()]|\([^()]*\))*, (len\(args\)\+)?\(\d+\+1\)\)`)
 	libraries := []string{"cudadrv/dynamic", "cuda/cublaslt", "cuda/nvrtc"}
 	return m.Operator == PlusOne && slices.Contains(libraries, m.Package) && calls.MatchString(m.Text)
 }
