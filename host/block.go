@@ -63,8 +63,8 @@ func (b Block) Live() bool { return b.slot != nil && b.slot.word.Load() == b.wor
 // Free gives the memory back to the allocator that the block came from: the last use of it by the
 // caller is over, or was submitted to an announced stream, which has not been destroyed. Of several
 // frees of one allocation exactly one succeeds; the others return ErrDoubleFree or, once the memory
-// was allocated and freed again, ErrStale. After any other error the block is live. For the zero
-// Block it does nothing. The package comment says which allocators wait.
+// was allocated and freed again, ErrStale. After any other error the block is live, but for
+// ErrClosed of a device that was closed. For the zero Block it does nothing. The package comment says which allocators wait.
 func (b Block) Free() error {
 	if b.slot == nil {
 		return nil

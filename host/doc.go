@@ -107,7 +107,7 @@
 //   - All functions are safe for concurrent use. A goroutine that is stopped inside Alloc or Free
 //     stops no other.
 //   - The bound of a Limit is never exceeded, not even for a moment. The bound of a Pool holds whenever no Free is running.
-//   - A block whose Free was refused is live, unless the refusal is ErrBadFree.
+//   - A block whose Free was refused is live, unless the refusal is ErrBadFree, or ErrClosed since the device of the block was closed.
 //   - A freed block's bytes may belong to another caller at once, and page-locked memory may be unmapped: do not touch a slice
 //     of Bytes after Free.
 package host

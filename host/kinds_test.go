@@ -150,13 +150,13 @@ func TestStreamsOfASlot(t *testing.T) {
 		s := &slot{}
 		s.first.Store(c.first)
 		for _, stream := range c.more {
-			s.push(stream)
+			s.push(stream, 0)
 		}
-		assert.Equal(t, c.want, s.streams(), "%v", c)
-		assert.Equal(t, c.first != 0, s.used())
+		assert.Equal(t, c.want, s.streams(0), "%v", c)
+		assert.Equal(t, c.first != 0, s.noted())
 		s.forget()
-		assert.Empty(t, s.streams())
-		assert.False(t, s.used())
+		assert.Empty(t, s.streams(0))
+		assert.False(t, s.noted())
 	}
 }
 

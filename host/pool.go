@@ -44,8 +44,9 @@ type Pool struct {
 	lookAtBytes   atomic.Int64 // of pending memory: a Free looks, too
 	stampCount    atomic.Uint64
 
-	queue           stack // to be released by the goroutine
-	refused         stack // the source did not take them
+	queue           stack        // to be released by the goroutine
+	queued          atomic.Int64 // slots in queue, and the one that the goroutine releases
+	refused         stack        // the source did not take them
 	refusal         atomic.Pointer[error]
 	round           atomic.Pointer[round] // nil: there is no goroutine
 	releasingBlocks atomic.Int64          // in queue, in refused, and on the way
@@ -233,6 +234,7 @@ func (p *Pool) fill(number int, bytes, align int64, zero bool) (Block, error) {
 		return Block{}, err
 	}
 	s.inner, filled = inner, true
+	s.inside.Store(inner.slot)
 	s.data, s.ptr = unsafe.Pointer(unsafe.SliceData(inner.Bytes())), inner.Ptr()
 	return p.handOut(s, bytes, align), nil
 }
@@ -260,8 +262,11 @@ func (p *Pool) freeIn(b Block, shared *batch) error {
 	if err := s.end(b.word); err != nil {
 		return err
 	}
-	if s.used() {
-		return p.freeUsed(s, b.word, shared)
+	if s.noted() {
+		if streams := s.streams(b.word); len(streams) > 0 {
+			return p.freeUsed(s, b.word, streams, shared)
+		}
+		s.forget()
 	}
 	p.makeFree(s)
 	return nil

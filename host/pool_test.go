@@ -153,8 +153,8 @@ func checkBooks(p *Pool) error {
 			if sh.vacant.Load()&s.bit != 0 && (s.inner != Block{} || s.data != nil || s.ptr != 0) {
 				return &ConfigError{Field: "vacant slot", Value: s.inner, Want: "no memory, which would not be collected"}
 			}
-			if sh.free.Load()&s.bit != 0 && (s.used() || s.stamps != nil) {
-				return &ConfigError{Field: "free slot", Value: s.streams(), Want: "no uses"}
+			if sh.free.Load()&s.bit != 0 && (s.noted() || s.stamps != nil) {
+				return &ConfigError{Field: "free slot", Value: s.streams(s.word.Load()), Want: "no uses"}
 			}
 		}
 	}

@@ -18,6 +18,7 @@ func (p *Pool) release(s *pooled) {
 		p.giveBack(s)
 		return
 	}
+	p.queued.Add(1)
 	p.queue.push(s)
 	p.startRound()
 }
@@ -43,6 +44,7 @@ func (p *Pool) releaseQueue(r *round) {
 			break
 		}
 		p.giveBackHere(s)
+		p.queued.Add(-1)
 	}
 	if p.roundEnds != nil {
 		p.roundEnds()
@@ -82,6 +84,7 @@ func (p *Pool) giveBack(s *pooled) {
 	sh, bit := s.shelf, s.bit
 	p.bound.between()
 	s.inner, s.data, s.ptr = Block{}, nil, 0
+	s.inside.Store(nil)
 	p.releases.Add(1)
 	p.releasedBytes.Add(sh.bytes)
 	p.releasingBlocks.Add(-1)
@@ -91,12 +94,20 @@ func (p *Pool) giveBack(s *pooled) {
 
 // sweep releases all free slots, and those that the source has refused before.
 func (p *Pool) sweep() {
-	for s := p.refused.takeAll(); s != nil; {
-		next := s.next
+	refused := p.refused.takeAll()
+	defer func() { // the others wait on, after a panic of the driver
+		for refused != nil {
+			s := refused
+			refused = s.next
+			p.refused.push(s)
+		}
+	}()
+	for refused != nil {
+		s := refused
+		refused = s.next
 		p.releasingBlocks.Add(-1)
 		p.releasingBytes.Add(-s.shelf.bytes)
 		p.release(s)
-		s = next
 	}
 	p.empty()
 }
@@ -119,26 +130,34 @@ func (p *Pool) unqueue(c *class) *pooled {
 		p.startRound()
 	}
 	if s != nil {
+		p.queued.Add(-1)
 		p.releasingBlocks.Add(-1)
 		p.releasingBytes.Add(-s.shelf.bytes)
 	}
 	return s
 }
 
-// awaitReleases waits until the goroutine has released the queued slots, or the context ends.
+// awaitReleases waits until the goroutine has released the queued slots, or the context ends. A request that looks through the
+// queue holds it: so it may look empty with slots in it, and the goroutine end.
 func (p *Pool) awaitReleases(ctx context.Context) error {
 	for {
 		if !p.queue.empty() {
 			p.startRound()
 		}
 		r := p.round.Load()
-		if r == nil {
+		switch {
+		case r != nil:
+			select {
+			case <-r.over:
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		case p.queued.Load() == 0:
 			return nil
-		}
-		select {
-		case <-r.over:
-		case <-ctx.Done():
-			return context.Cause(ctx)
+		default:
+			if err := pause(ctx); err != nil {
+				return err
+			}
 		}
 	}
 }
@@ -203,7 +222,7 @@ func (p *Pool) refusedError() error {
 var errPanicked = errors.New("host: the driver panicked when memory was released")
 
 // lookInterval is how long a Trim leaves a look of another goroutine alone that has the pending
-// slots: some queries of the driver.
+// slots, or the queue: some queries of the driver.
 const lookInterval = 100 * time.Microsecond
 
 // awaitLooks lets other goroutines end their looks at pending slots. again is false with an error, and if no look is running: the
@@ -212,13 +231,19 @@ func (p *Pool) awaitLooks(ctx context.Context) (again bool, err error) {
 	if !p.pending.empty() {
 		return false, nil
 	}
+	err = pause(ctx)
+	return err == nil, err
+}
+
+// pause gives other goroutines time to end a look, or returns the error of a context that ends.
+func pause(ctx context.Context) error {
 	wait := time.NewTimer(lookInterval)
 	defer wait.Stop()
 	select {
 	case <-wait.C:
-		return true, nil
+		return nil
 	case <-ctx.Done():
-		return false, context.Cause(ctx)
+		return context.Cause(ctx)
 	}
 }
 

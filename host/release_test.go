@@ -9,7 +9,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/sim"
 	"github.com/go-vram/vram/internal/recoveredtest"
 )
 
@@ -266,6 +268,7 @@ func TestARequestStartsTheReleaseOfOthers(t *testing.T) {
 	require.NotNil(t, queued)
 	p.releasingBlocks.Add(1)
 	p.releasingBytes.Add(queued.shelf.bytes)
+	p.queued.Add(1)
 	p.queue.push(queued) // and nobody releases it
 	assert.Nil(t, p.unqueue(&class{}))
 	assert.NotNil(t, p.round.Load())
@@ -273,4 +276,114 @@ func TestARequestStartsTheReleaseOfOthers(t *testing.T) {
 	require.NoError(t, p.awaitReleases(t.Context()))
 	assert.Zero(t, p.Stats().ReleasingBytes)
 	r.end(p)
+}
+
+// A request that looks through the queue holds it, so it looks empty and the goroutine that releases it ends. A Trim waits for the slots in it
+// all the same.
+func TestATrimWaitsForAQueueThatARequestHolds(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	p := r.cache(4096)
+	first, second, third := alloc(t, p, 4096, 0), alloc(t, p, 4096, 0), alloc(t, p, 4096, 0)
+	g := r.hold("cuMemFreeHost")
+	free(t, first)
+	free(t, second)
+	<-g.entered
+	free(t, third)
+	held := p.queue.takeAll()
+	require.NotNil(t, held)
+	close(g.open)
+
+	ctx, cancel := context.WithCancelCause(t.Context())
+	waited := make(chan error, 1)
+	go func() { waited <- p.awaitReleases(ctx) }()
+	reason := errors.New("enough")
+	require.Eventually(t, func() bool { return p.round.Load() == nil }, time.Minute, time.Microsecond)
+	cancel(reason)
+	require.ErrorIs(t, <-waited, reason)
+
+	go func() { waited <- p.awaitReleases(t.Context()) }()
+	p.queue.push(held)
+	require.NoError(t, <-waited)
+	assert.Zero(t, p.Stats().ReleasingBytes)
+	r.end(p)
+}
+
+// A panic of the source ends a sweep. The memory that it had not come to waits for the next one.
+func TestAPanicOfASweepLosesNoMemory(t *testing.T) {
+	t.Parallel()
+	panics := 0
+	source := &freeing{Allocator: must[*StreamMemory](t)(OfStream(vramStream(t)))}
+	source.owner = NewOwner(source)
+	p := must[*Pool](t)(Pooled(source, PoolConfig{KeepBytes: 1 << 20}))
+	for _, b := range []Block{alloc(t, p, 4096, 0), alloc(t, p, 4096, 0), alloc(t, p, 4096, 0)} {
+		free(t, b)
+	}
+	source.before = func() error { return cudadrv.Unknown }
+	_, err := p.Trim(t.Context())
+	require.ErrorIs(t, err, cudadrv.Unknown)
+	require.EqualValues(t, 3*4096, p.Stats().ReleasingBytes)
+	source.before = func() error {
+		panics++
+		panic("planned")
+	}
+	require.Panics(t, func() { _, _ = p.Trim(t.Context()) })
+	assert.Equal(t, 1, panics)
+	require.EqualValues(t, 3*4096, p.Stats().ReleasingBytes)
+	source.before = nil
+	_, err = p.Trim(t.Context())
+	require.NoError(t, err)
+	assert.Zero(t, p.Stats().ReleasingBytes, "all three")
+	require.NoError(t, p.Close(t.Context()))
+}
+
+// freeing is an allocator that calls a function before each free.
+type freeing struct {
+	Allocator
+	owner  *Owner
+	before func() error
+}
+
+func (f *freeing) Owner() *Owner { return f.owner }
+
+func (f *freeing) Alloc(bytes, align int64) (Block, error) {
+	b, err := f.Allocator.Alloc(bytes, align)
+	if err != nil {
+		return Block{}, err
+	}
+	return b.Reown(f.Allocator, f)
+}
+
+func (f *freeing) Free(b Block) error {
+	if f.before != nil {
+		if err := f.before(); err != nil {
+			return err
+		}
+	}
+	b, err := b.Reown(f, f.Allocator)
+	if err != nil {
+		return err
+	}
+	return f.Allocator.Free(b)
+}
+
+// A block lives as long as its buffer, also where the free of that is refused.
+func TestABlockLivesAsLongAsItsBuffer(t *testing.T) {
+	t.Parallel()
+	device := must[*vram.Device](t)(vram.Open(vram.Config{Driver: sim.New(sim.Config{Bytes: true, TotalBytes: 1 << 30})}))
+	m := must[*StreamMemory](t)(OfStream(must[*vram.Stream](t)(device.NewStream())))
+	kept, own := alloc(t, m, 4096, 0), alloc(t, m, 4096, 0)
+	buffer, ok := own.Buffer()
+	require.True(t, ok)
+	require.NoError(t, buffer.Free(), "not as documented")
+	require.ErrorIs(t, own.Free(), ErrDoubleFree)
+	assert.False(t, own.Live())
+	assert.EqualValues(t, 1, m.Stats().LiveBlocks)
+
+	var leaked *vram.InUseError
+	require.ErrorAs(t, device.Close(), &leaked)
+	require.ErrorIs(t, kept.Free(), ErrClosed)
+	assert.False(t, kept.Live(), "as its buffer")
+	assert.Zero(t, m.Stats().LiveBlocks)
+	require.ErrorIs(t, kept.Free(), ErrDoubleFree)
 }

@@ -29,6 +29,7 @@ type shelf struct {
 // pooled is a slot of a shelf.
 type pooled struct {
 	slot
+	inside atomic.Pointer[slot] // the slot of inner, for calls for stale blocks
 
 	// The holder's: of the bit, the block, or the list.
 	inner  Block    // the source's
@@ -38,7 +39,6 @@ type pooled struct {
 	// These never change.
 	shelf *shelf
 	bit   uint64
-	_     [16]byte
 }
 
 // class is the shelves of one length.

@@ -18,6 +18,7 @@ import (
 type slot struct {
 	word  atomic.Uint64
 	first atomic.Uint64 // a use: the stream's handle and 1 more; 0: none
+	since atomic.Uint64 // the latest word with which a block announced the first use; it never falls
 	more  atomic.Pointer[use]
 	where place // never changes
 
@@ -27,9 +28,10 @@ type slot struct {
 	offset int64          // from both to the block
 }
 
-// use is a further stream that uses a block.
+// use is a further stream that uses the block with a word.
 type use struct {
 	stream cudadrv.Stream
+	word   uint64
 	next   *use
 }
 
@@ -61,7 +63,8 @@ func (s *slot) revive(word uint64) { s.word.Store(word) }
 
 // announce keeps a use of the block that has the word. The use is written before the word is read,
 // and end writes the word before the uses are read: one of the two sees the other. A use that came
-// too late stays with the slot, and its next holder waits for one stream more.
+// too late stays with the slot until a later free forgets it. It has the old word, so no holder
+// waits for its stream, which may have been destroyed.
 func (s *slot) announce(stream cudadrv.Stream, word uint64) error {
 	if s.word.Load() != word {
 		return ErrNotLive
@@ -70,43 +73,58 @@ func (s *slot) announce(stream cudadrv.Stream, word uint64) error {
 	if err != nil || !keep {
 		return err
 	}
-	code := uint64(stream) + 1
-	if first := s.first.Load(); first != code {
-		if first != 0 || !s.first.CompareAndSwap(0, code) {
-			s.push(stream)
-		}
-	}
+	s.note(stream, word)
 	if s.word.Load() != word {
 		return ErrNotLive
 	}
 	return nil
 }
 
-// push adds a stream to the further ones.
-func (s *slot) push(stream cudadrv.Stream) {
+// note writes a use down.
+func (s *slot) note(stream cudadrv.Stream, word uint64) {
+	code := uint64(stream) + 1
+	if s.first.Load() == code || s.first.CompareAndSwap(0, code) {
+		s.renew(word)
+	} else {
+		s.push(stream, word)
+	}
+}
+
+// renew makes the first use one of the block with the word, unless it is one of a later block.
+func (s *slot) renew(word uint64) {
 	for {
-		top := s.more.Load()
-		for u := top; u != nil; u = u.next {
-			if u.stream == stream {
-				return
-			}
-		}
-		if s.more.CompareAndSwap(top, &use{stream, top}) {
+		since := s.since.Load()
+		if since >= word || s.since.CompareAndSwap(since, word) {
 			return
 		}
 	}
 }
 
-// used reports whether uses are announced.
-func (s *slot) used() bool { return s.first.Load() != 0 }
+// push adds a stream to the further ones.
+func (s *slot) push(stream cudadrv.Stream, word uint64) {
+	for {
+		top := s.more.Load()
+		for u := top; u != nil; u = u.next {
+			if u.stream == stream && u.word == word {
+				return
+			}
+		}
+		if s.more.CompareAndSwap(top, &use{stream, word, top}) {
+			return
+		}
+	}
+}
 
-// streams returns the streams of the announced uses, each once.
-func (s *slot) streams() (all []cudadrv.Stream) {
-	if code := s.first.Load(); code != 0 {
+// noted reports whether the slot has uses, also late ones.
+func (s *slot) noted() bool { return s.first.Load() != 0 }
+
+// streams returns the streams of the announced uses of the block with the word, each once.
+func (s *slot) streams(word uint64) (all []cudadrv.Stream) {
+	if code := s.first.Load(); code != 0 && s.since.Load() == word {
 		all = append(all, cudadrv.Stream(code-1))
 	}
 	for u := s.more.Load(); u != nil; u = u.next {
-		if len(all) == 0 || all[0] != u.stream {
+		if u.word == word && (len(all) == 0 || all[0] != u.stream) {
 			all = append(all, u.stream)
 		}
 	}
@@ -121,7 +139,7 @@ func (s *slot) address() uint64 {
 	return uint64(s.ptr)
 }
 
-// forget drops the uses. further streams go first: used must not turn false while some are left.
+// forget drops the uses. Further streams go first: noted must not turn false while some are left.
 func (s *slot) forget() {
 	s.more.Store(nil)
 	s.first.Store(0)

@@ -87,7 +87,8 @@ func (b Block) Buffer() (buffer vram.Buffer, ok bool) {
 	return at.buffer, true
 }
 
-// Free is Free of the buffer: see vram.Buffer.Free. It does not wait.
+// Free is Free of the buffer: see vram.Buffer.Free. It does not wait. With an error the block is live if the buffer is: after a Close of
+// the device it is not.
 func (m *StreamMemory) Free(b Block) error {
 	if m == nil {
 		return notOpen()
@@ -99,9 +100,14 @@ func (m *StreamMemory) Free(b Block) error {
 	if err := b.slot.end(b.word); err != nil {
 		return err
 	}
-	m.counts.free(b.bytes)
 	buffer, _ := b.Buffer()
-	return buffer.Free()
+	err = buffer.Free()
+	if err != nil && buffer.Live() {
+		b.slot.revive(b.word)
+		return err
+	}
+	m.counts.free(b.bytes)
+	return err
 }
 
 // Owner returns the allocator's identity.

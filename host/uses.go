@@ -51,15 +51,19 @@ func (b *batch) drop() {
 func (s *pooled) usable(stream cudadrv.Stream) (keep bool, err error) {
 	p := s.shelf.pool
 	if p.kind == Device {
-		if _, err := s.inner.slot.where.usable(stream); err == nil || p.events == nil {
+		inside := s.inside.Load()
+		if inside == nil { // the call came so late that the memory is released
+			return false, ErrNotLive
+		}
+		if _, err := inside.where.usable(stream); err == nil || p.events == nil {
 			return false, err
 		}
 	}
 	return p.events != nil, nil
 }
 
-// freeUsed makes a slot pending whose life has ended. If the driver refuses, the block is live.
-func (p *Pool) freeUsed(s *pooled, word uint64, shared *batch) error {
+// freeUsed makes a slot pending whose life has ended with uses on streams. If the driver refuses, the block is live.
+func (p *Pool) freeUsed(s *pooled, word uint64, streams []cudadrv.Stream, shared *batch) error {
 	var stamps []*stamp
 	done := false
 	defer func() { // also after a panic of the driver
@@ -70,7 +74,7 @@ func (p *Pool) freeUsed(s *pooled, word uint64, shared *batch) error {
 			s.revive(word)
 		}
 	}()
-	for _, stream := range s.streams() {
+	for _, stream := range streams {
 		one, err := p.stamp(stream, shared)
 		if err != nil {
 			return err

@@ -113,7 +113,7 @@ func TestAllUsesHaveToPass(t *testing.T) {
 	}
 	again := alloc(t, p, 100, 0)
 	assert.Equal(t, at, address(again))
-	assert.False(t, again.slot.used(), "the uses are over with the free")
+	assert.False(t, again.slot.noted(), "the uses are over with the free")
 	require.NoError(t, FreeAll(append(others, again)...))
 	r.end(p)
 }
