@@ -126,6 +126,27 @@ func TestALaunchMakesNoContextCurrent(t *testing.T) {
 	require.NoError(t, dev.Close())
 }
 
+// The driver says in milliseconds how much time passed between two events.
+func TestElapsedTimeIsTheDrivers(t *testing.T) {
+	f := newFake(t)
+	dev, err := f.driver().Open(0)
+	require.NoError(t, err)
+	w, ask := newWork(t, dev), newAsking(t, f.path)
+	later, err := w.EventCreateTimed()
+	require.NoError(t, err)
+	require.NoError(t, w.EventRecord(later, w.stream))
+	require.NoError(t, w.EventSynchronize(later))
+	var milliseconds float32
+	require.Zero(t, ask.elapsed(&milliseconds, uintptr(w.timed), uintptr(later)))
+	require.Positive(t, milliseconds)
+	elapsed, err := w.EventElapsedTime(w.timed, later)
+	require.NoError(t, err)
+	assert.InDelta(t, float64(milliseconds)*1e6, elapsed.Nanoseconds(), 1)
+	require.NoError(t, w.EventDestroy(later))
+	w.close(t)
+	require.NoError(t, dev.Close())
+}
+
 // A compiler's log is in the error, with the line; the next call has none of it.
 func TestTheCompilersLogIsInTheError(t *testing.T) {
 	f := newFake(t)

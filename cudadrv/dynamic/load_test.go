@@ -89,6 +89,21 @@ func TestNoLibrary(t *testing.T) {
 	assert.ErrorContains(t, &LibraryError{Tried: []string{"libcuda.so.1"}}, "(libcuda.so.1)")
 }
 
+// A driver that is nil finds nothing, and says so.
+func TestANilDriver(t *testing.T) {
+	var d *Driver
+	for name, call := range map[string]func() error{
+		"DeviceCount": func() error { _, err := d.DeviceCount(); return err },
+		"Open":        func() error { _, err := d.Open(0); return err },
+		"Describe":    func() error { _, err := d.Describe(0); return err },
+	} {
+		err := call()
+		require.ErrorIs(t, err, cudadrv.ErrNoDriver, name)
+		require.ErrorContains(t, err, "dynamic: the driver is nil", name)
+	}
+	assert.Equal(t, "dynamic", d.Name())
+}
+
 func TestAnOldDriver(t *testing.T) {
 	_, err := New(Config{Library: compile(t, libraryWith(10020, 0, "cuMemFree_v2"))}).DeviceCount()
 	var old *VersionError

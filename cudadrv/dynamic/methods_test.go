@@ -4,6 +4,7 @@ package dynamic_test
 
 import (
 	"cmp"
+	"errors"
 	"reflect"
 	"slices"
 	"testing"
@@ -121,6 +122,91 @@ func TestEachMethodHoldsItsFrame(t *testing.T) {
 	}
 	assert.Greater(t, tried, 60)
 	stop()
+	assert.NoError(t, dev.Close())
+}
+
+// Each number that a method is given, be it a handle, an address, a size or a value, is an argument of the driver's function, in the
+// same order.
+func TestEachMethodPassesItsArguments(t *testing.T) {
+	others := map[string][]int{ // the order, where it is another one
+		"FuncGetAttribute":             {1, 0},
+		"GraphExecKernelNodeSetParams": {0, 1},    // the third one is in a structure
+		"MemSetPeerAccess":             {2, 0, 1}, // first it asks which device that is
+	}
+	f := newFake(t)
+	dev, err := f.driver().Open(0)
+	require.NoError(t, err)
+	var arguments []uintptr
+	stop := dynamic.Arguments(t, dev, func(args ...uintptr) { arguments = append(arguments, args...) })
+	number, tried := uint64(16), 0 // the functions' own arguments are smaller
+	for method := range reflect.TypeOf(dev).Methods() {
+		n := method.Type.NumOut()
+		passedOn := method.Name != "Close" && method.Name != "ThreadExchangeStreamCaptureMode" // which passes an address
+		if n == 0 || method.Type.Out(n-1) != reflect.TypeFor[error]() || !passedOn {
+			continue
+		}
+		in := argumentsOf(dev, method)
+		var given []uintptr
+		for i, v := range in {
+			if !v.CanInt() && !v.CanUint() {
+				continue
+			}
+			number++ // no two are equal
+			value := reflect.ValueOf(number)
+			if v.Type().Size() == 8 && v.Kind() != reflect.Int {
+				value = reflect.ValueOf(number << 21) // a size is one of granules
+			}
+			in[i] = value.Convert(v.Type())
+			given = append(given, uintptr(value.Uint()))
+		}
+		arguments = nil
+		method.Func.Call(in)
+		var passed []int
+		for _, a := range arguments {
+			if i := slices.Index(given, a); i >= 0 {
+				passed = append(passed, i)
+			}
+		}
+		want, ok := others[method.Name]
+		for i := range given {
+			if !ok {
+				want = append(want, i)
+			}
+		}
+		assert.Equal(t, want, passed, method.Name)
+		tried++
+	}
+	assert.Greater(t, tried, 60)
+	stop()
+	assert.NoError(t, dev.Close())
+}
+
+// A function that a library lacks is never called, and its absence leaves the other methods as they are: also where the driver refuses
+// their calls for a capture.
+func TestNoMethodCallsAFunctionThatIsMissing(t *testing.T) {
+	f := newFake(t)
+	dev, err := f.driver().Open(0)
+	require.NoError(t, err)
+	dynamic.EachLack(t, dev, func(function string) {
+		tried, refused := 0, 0
+		for method := range reflect.TypeOf(dev).Methods() {
+			n := method.Type.NumOut()
+			if n == 0 || method.Type.Out(n-1) != reflect.TypeFor[error]() || method.Name == "Close" {
+				continue
+			}
+			var last error
+			require.NotPanics(t, func() {
+				last, _ = reflect.TypeAssert[error](method.Func.Call(argumentsOf(dev, method))[n-1])
+			}, "%s without %s", method.Name, function)
+			if errors.Is(last, cudadrv.NotSupported) {
+				refused++
+			}
+			tried++
+		}
+		assert.Greater(t, tried, 60)
+		assert.Positive(t, refused, "without %s", function)
+		assert.Less(t, refused, 20, "without %s", function)
+	})
 	assert.NoError(t, dev.Close())
 }
 
