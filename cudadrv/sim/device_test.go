@@ -3,6 +3,7 @@ package sim_test
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"testing"
@@ -474,58 +475,92 @@ func TestADeviceThatIsOpenedAgainIsNew(t *testing.T) {
 	}
 }
 
-// What a pair of calls takes, it gives back.
+// What a pair of calls takes, it gives back: memory, and also addresses, of which there are enough for some dozens of such objects of
+// 1 TiB.
 func TestEachObjectGivesItsMemoryBack(t *testing.T) {
-	for name, pair := range map[string]func(dev *sim.Device) error{
-		"a plain allocation": func(dev *sim.Device) error {
+	for name, pair := range map[string]func(dev *sim.Device, granule int64) error{
+		"a plain allocation": func(dev *sim.Device, granule int64) error {
 			p, err := dev.MemAlloc(granule)
 			return errors.Join(err, dev.MemFree(p))
 		},
-		"a handle": func(dev *sim.Device) error {
+		"a handle": func(dev *sim.Device, granule int64) error {
 			h, err := dev.MemCreate(granule)
 			return errors.Join(err, dev.MemRelease(h))
 		},
-		"a mapped handle": func(dev *sim.Device) error {
+		"a mapped handle": func(dev *sim.Device, granule int64) error {
 			p, err := dev.MemAddressReserve(granule)
 			h, err2 := dev.MemCreate(granule)
 			return errors.Join(err, err2, dev.MemMap(p, granule, h), dev.MemRelease(h), dev.MemUnmap(p, granule), dev.MemAddressFree(p, granule))
 		},
-		"a module": func(dev *sim.Device) error {
+		"a module": func(dev *sim.Device, _ int64) error {
 			m, err := dev.ModuleLoadData([]byte(".version 7.0\n.target sm_70\n.global .u32 a[1000000];\n.const .u8 b;"))
 			return errors.Join(err, dev.ModuleUnload(m))
 		},
-		"page-locked memory": func(dev *sim.Device) error {
+		"page-locked memory": func(dev *sim.Device, granule int64) error {
 			b, err := dev.MemHostAlloc(granule)
 			return errors.Join(err, dev.MemFreeHost(b))
 		},
-		"a graph": func(dev *sim.Device) error {
+		"a graph": func(dev *sim.Device, _ int64) error {
 			s, err := dev.StreamCreate()
 			err = errors.Join(err, dev.StreamBeginCapture(s, cudadrv.CaptureRelaxed))
 			g, err2 := dev.StreamEndCapture(s)
 			x, err3 := dev.GraphInstantiate(g)
 			return errors.Join(err, err2, err3, dev.GraphDestroy(g), dev.GraphExecDestroy(x), dev.StreamDestroy(s))
 		},
-		"events": func(dev *sim.Device) error {
+		"events": func(dev *sim.Device, _ int64) error {
 			e, err := dev.EventCreate()
 			f, err2 := dev.EventCreateTimed()
 			return errors.Join(err, err2, dev.EventDestroy(e), dev.EventDestroy(f))
 		},
 	} {
-		_, dev := start(t, sim.Config{Bytes: true, TimedKernels: true})
-		before, _, err := dev.MemGetInfo()
-		require.NoError(t, err)
-		objects := dev.Objects()
-		for range 2 {
-			require.NoError(t, pair(dev), name)
+		for bytes, times := range map[int64]int{granule: 2, 1 << 40: 130} {
+			_, dev := start(t, sim.Config{Bytes: true, TimedKernels: true, GranularityBytes: bytes, TotalBytes: 4 * bytes})
+			before, _, err := dev.MemGetInfo()
+			require.NoError(t, err)
+			objects := dev.Objects()
+			for range times {
+				require.NoError(t, pair(dev, bytes), name)
+			}
+			after, _, err := dev.MemGetInfo()
+			require.NoError(t, err)
+			assert.Equal(t, before, after, name)
+			assert.Equal(t, objects, dev.Objects(), name)
+			require.NoError(t, dev.Audit(), name)
+			require.NoError(t, dev.Close())
 		}
-		after, _, err := dev.MemGetInfo()
-		require.NoError(t, err)
-		assert.Equal(t, before, after, name)
-		assert.Equal(t, objects, dev.Objects(), name)
-		require.NoError(t, dev.Audit(), name)
-		require.NoError(t, dev.Close())
 	}
 }
+
+// Calls refuse sizes that are no granules, and sizes for which there are no addresses, each for its reason.
+func TestSizesThatCannotBe(t *testing.T) {
+	_, dev := start(t, sim.Config{Bytes: true})
+	p, err := dev.MemAddressReserve(2 * granule)
+	require.NoError(t, err)
+	h, err := dev.MemCreate(granule)
+	require.NoError(t, err)
+	for _, bytes := range []int64{math.MinInt64, -granule, -1, 0, 1, granule - 1, granule + 1, math.MaxInt64} {
+		for name, err := range map[string]error{
+			"reserve": second(dev.MemAddressReserve(bytes)), "create": second(dev.MemCreate(bytes)), "map": dev.MemMap(p, bytes, h),
+			"access": dev.MemSetAccess(p, bytes), "unmap": dev.MemUnmap(p, bytes),
+		} {
+			require.ErrorIs(t, err, cudadrv.InvalidValue, "%s of %d bytes", name, bytes)
+			require.ErrorContains(t, err, fmt.Sprintf("%d bytes are not a positive multiple of %d", bytes, granule), name)
+		}
+	}
+	for _, bytes := range []int64{1<<47 + granule, 1 << 62, math.MaxInt64 - math.MaxInt64%granule} {
+		for name, err := range map[string]error{
+			"reserve": second(dev.MemAddressReserve(bytes)), "create": second(dev.MemCreate(bytes)), "allocate": second(dev.MemAlloc(bytes)),
+			"page-locked": second(dev.MemHostAlloc(bytes)),
+		} {
+			require.ErrorIs(t, err, cudadrv.OutOfMemory, "%s of %d bytes", name, bytes)
+		}
+	}
+	require.NoError(t, dev.Audit())
+	require.NoError(t, dev.Close())
+}
+
+// second returns the error of a call.
+func second[T any](_ T, err error) error { return err }
 
 // A device is read, and its clock moved on, while others work on it: what is read adds up at each moment.
 func TestReadersAmongGoroutines(t *testing.T) {

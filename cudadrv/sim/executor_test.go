@@ -3,6 +3,7 @@ package sim_test
 import (
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -162,6 +163,61 @@ func TestAnExecutorIsAskedForEachLaunch(t *testing.T) {
 		_, err = dev.EventQuery(e)
 	}
 	require.ErrorIs(t, err, cudadrv.LaunchFailed)
+}
+
+// steps is an executor whose kernels do one step each, in the order of their launches.
+type steps []func() error
+
+func (s *steps) Load([]byte, map[string]sim.Variable) (sim.Program, error) { return s, nil }
+
+func (s *steps) Launch(sim.KernelLaunch) (sim.Execution, error) {
+	step := (*s)[0]
+	*s = (*s)[1:]
+	return func(func(cudadrv.Ptr) (cudadrv.Ptr, []byte, bool)) error { return step() }, nil
+}
+
+// A fault that happens while a call looks at the clock is the error of that call.
+func TestAFaultDuringACall(t *testing.T) {
+	fault := errors.New("a fault")
+	for name, call := range map[string]func(dev *sim.Device, p cudadrv.Ptr, s cudadrv.Stream, e cudadrv.Event) error{
+		"StreamQuery": func(dev *sim.Device, _ cudadrv.Ptr, s cudadrv.Stream, _ cudadrv.Event) error {
+			return second(dev.StreamQuery(s))
+		},
+		"EventQuery": func(dev *sim.Device, _ cudadrv.Ptr, _ cudadrv.Stream, e cudadrv.Event) error {
+			return second(dev.EventQuery(e))
+		},
+		"StreamSynchronize": func(dev *sim.Device, _ cudadrv.Ptr, s cudadrv.Stream, _ cudadrv.Event) error {
+			return dev.StreamSynchronize(s)
+		},
+		"EventSynchronize": func(dev *sim.Device, _ cudadrv.Ptr, _ cudadrv.Stream, e cudadrv.Event) error {
+			return dev.EventSynchronize(e)
+		},
+		"CtxSynchronize": func(dev *sim.Device, _ cudadrv.Ptr, _ cudadrv.Stream, _ cudadrv.Event) error {
+			return dev.CtxSynchronize()
+		},
+		"MemFree": func(dev *sim.Device, p cudadrv.Ptr, _ cudadrv.Stream, _ cudadrv.Event) error { return dev.MemFree(p) },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			_, dev := start(t, sim.Config{Bytes: true, Clock: sim.Running, KernelTime: func(string, cudadrv.Geometry) time.Duration { return ms }, Executor: &steps{
+				func() error { time.Sleep(ms); return nil }, //nolint:forbidigo // In a bubble of synctest it takes no time.
+				func() error { return fault },
+			}})
+			m, err := dev.ModuleLoadData([]byte(".version 7.0\n.target sm_70\n.entry step() { ret; }"))
+			require.NoError(t, err)
+			f, err := dev.ModuleGetFunction(m, "step")
+			require.NoError(t, err)
+			p, err := dev.MemAlloc(granule)
+			require.NoError(t, err)
+			s := newStream(t, dev)
+			for range 2 {
+				require.NoError(t, dev.LaunchKernel(f, oneThread, nil, s))
+			}
+			e := recorded(t, dev, s)
+			time.Sleep(ms) //nolint:forbidigo // In a bubble of synctest it takes no time.
+			require.ErrorIs(t, call(dev, p, s, e), fault, name)
+			require.NoError(t, dev.Close())
+		})
+	}
 }
 
 // An executor that follows written bytes learns of each copy and memset, as it is, and of claims; once it is performed, too.

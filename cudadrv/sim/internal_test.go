@@ -309,26 +309,61 @@ func TestCostsGrowWithBytesAndNeverTurnNegative(t *testing.T) {
 	})
 }
 
-// Each byte of page-locked memory is in the extent of the memory that has it, and no other byte is.
-func TestTheExtentOfPageLockedMemory(t *testing.T) {
-	dev, err := New(Config{Bytes: true}).Open(0)
+// Each byte of memory is in the extent of the memory that has it, with the bytes that were asked for and no others.
+func TestTheExtentOfMemory(t *testing.T) {
+	const granule = DefaultGranularityBytes
+	dev, err := New(Config{Bytes: true, TimedKernels: true}).Open(0)
 	require.NoError(t, err)
 	d := dev.(*Device)
 	own := make([]byte, 300)
 	require.NoError(t, d.MemHostRegister(own[100:200]))
-	p, err := d.MemHostGetDevicePointer(own[100:])
+	registered, err := d.MemHostGetDevicePointer(own[100:])
 	require.NoError(t, err)
-	for _, at := range []cudadrv.Ptr{p, p + 1, p + 99} {
-		begin, b, ok := d.gpu.extent(at)
-		require.True(t, ok, "%d", at-p)
-		assert.Equal(t, p, begin)
-		assert.Same(t, &own[100], &b[0])
-		assert.Len(t, b, 100)
+	plain, err := d.MemAlloc(300)
+	require.NoError(t, err)
+	large, err := d.MemAlloc(granule + 300)
+	require.NoError(t, err)
+	m, err := d.ModuleLoadData([]byte(".version 7.0\n.target sm_70\n.global .u32 a[25];"))
+	require.NoError(t, err)
+	variable, _, err := d.ModuleGetGlobal(m, "a")
+	require.NoError(t, err)
+	reserved, err := d.MemAddressReserve(4 * granule)
+	require.NoError(t, err)
+	first, err := d.MemCreate(granule)
+	require.NoError(t, err)
+	second, err := d.MemCreate(2 * granule)
+	require.NoError(t, err)
+	require.NoError(t, d.MemMap(reserved, granule, first))
+	require.NoError(t, d.MemMap(reserved+cudadrv.Ptr(granule), 2*granule, second))
+	require.NoError(t, d.MemSetAccess(reserved, 3*granule))
+	for name, is := range map[string]struct {
+		start cudadrv.Ptr
+		bytes int64
+	}{
+		"page-locked": {registered, 100}, "plain": {plain, 300}, "more than a granule": {large, granule + 300}, "variable": {variable, 100},
+		"mapping": {reserved, granule}, "the next mapping": {reserved + cudadrv.Ptr(granule), 2 * granule},
+	} {
+		last := is.start + cudadrv.Ptr(is.bytes) - 1
+		for _, at := range []cudadrv.Ptr{is.start, is.start + 1, last} {
+			begin, b, ok := d.gpu.extent(at)
+			require.True(t, ok, "%s: %d", name, at-is.start)
+			assert.Equal(t, is.start, begin, name)
+			assert.EqualValues(t, is.bytes, len(b), name)
+			all, ok := d.gpu.bytesAt(is.start, is.bytes)
+			require.True(t, ok, name)
+			assert.Same(t, &all[0], &b[0], name)
+		}
+		for _, none := range []cudadrv.Ptr{is.start - 1, last + 1} {
+			if begin, _, ok := d.gpu.extent(none); ok {
+				assert.Contains(t, name, "mapping")
+				assert.NotEqual(t, is.start, begin, name)
+			}
+		}
 	}
-	for _, none := range []cudadrv.Ptr{p - 1, p + 100} {
-		_, _, ok := d.gpu.extent(none)
-		assert.False(t, ok, "%d", none-p)
-	}
+	_, b, _ := d.gpu.extent(registered)
+	assert.Same(t, &own[100], &b[0])
+	_, _, ok := d.gpu.extent(reserved + cudadrv.Ptr(3*granule))
+	assert.False(t, ok, "nothing is mapped there")
 	require.NoError(t, d.Close())
 }
 

@@ -38,6 +38,28 @@ func TestJoinedTexts(t *testing.T) {
 	}
 }
 
+// Versions and targets have an order, and the lowest of all is a text that is neither.
+func TestNumbersOfHeaders(t *testing.T) {
+	t.Parallel()
+	for _, same := range [][]string{
+		{"", "7.x", "7.0.1", "8.0.0", "sm_", "sm_x", "sm_9.0.0", "compute_90"},
+		{"6.5"},
+		{"sm_70", "7.0"},
+		{"sm_89"},
+		{"9.0", "sm_90", "sm_90f"},
+		{"sm_90a"},
+		{"sm_100"},
+	} {
+		for _, of := range same {
+			assert.Equal(t, number(same[0]), number(of), of)
+		}
+	}
+	ascending := []string{"", "6.5", "7.0", "8.9", "sm_90", "sm_90a", "sm_100", "sm_100a", "sm_101"}
+	for i, of := range ascending[1:] {
+		assert.Greater(t, number(of), number(ascending[i]), of)
+	}
+}
+
 // A text may end anywhere, also within its header: no word is read beyond it, what it has stays, and each directive of the header that
 // is whole is read and cut.
 func TestTextsThatEndEarly(t *testing.T) {

@@ -11,21 +11,29 @@ import (
 	"github.com/go-vram/vram/cudadrv/sim"
 )
 
-// job is one piece of work of a stream in the dumb model: it runs after its predecessor, after the jobs
-// that it waits for, and not before it was queued.
+// job is one piece of work of a stream in the dumb model: it runs after the jobs that it waits for, and not before it was queued.
 type job struct {
 	queued time.Duration
 	takes  time.Duration
-	after  []*job
+	after  []*job // nil stands for none
+
+	known bool
+	end   time.Duration
 }
 
-// ends recomputes the end of a job.
+// ends computes the end of a job.
 func (j *job) ends() time.Duration {
-	begin := j.queued
-	for _, before := range j.after {
-		begin = max(begin, before.ends())
+	if j == nil {
+		return 0
 	}
-	return begin + j.takes
+	if !j.known {
+		begin := j.queued
+		for _, before := range j.after {
+			begin = max(begin, before.ends())
+		}
+		j.known, j.end = true, begin+j.takes
+	}
+	return j.end
 }
 
 func TestOrderAgainstAGraphOfJobs(t *testing.T) {
@@ -34,9 +42,14 @@ func TestOrderAgainstAGraphOfJobs(t *testing.T) {
 		_, err := drv.Open(0)
 		require.NoError(t, err)
 		dev := drv.Device(0)
-		streams := []cudadrv.Stream{0}
-		for range 2 {
-			s, err := dev.StreamCreate()
+		streams := []cudadrv.Stream{0} // then two that wait for nothing, then two that synchronise with stream 0
+		const firstBlocking = 3
+		for i := range 4 {
+			create := dev.StreamCreate
+			if i >= firstBlocking-1 {
+				create = dev.StreamCreateBlocking
+			}
+			s, err := create()
 			require.NoError(t, err)
 			streams = append(streams, s)
 		}
@@ -46,54 +59,55 @@ func TestOrderAgainstAGraphOfJobs(t *testing.T) {
 			require.NoError(t, err)
 			events = append(events, e)
 		}
-		tails := map[cudadrv.Stream]*job{}   // the last job of each stream
-		records := map[cudadrv.Event]*job{}  // the job that an event captured
-		waits := map[cudadrv.Stream][]*job{} // jobs that the next job of a stream waits for
+		var tails [5]*job                   // the last job of each stream
+		records := map[cudadrv.Event]*job{} // the job that an event captured
 		var all []*job
 
-		stream := func() cudadrv.Stream { return rapid.SampledFrom(streams).Draw(t, "stream") }
+		stream := func() int { return rapid.IntRange(0, len(streams)-1).Draw(t, "stream") }
 		event := func() cudadrv.Event { return rapid.SampledFrom(events).Draw(t, "event") }
-		put := func(s cudadrv.Stream, takes time.Duration) {
-			j := &job{queued: dev.Now(), takes: takes, after: waits[s]}
-			if tail := tails[s]; tail != nil {
-				j.after = append(j.after, tail)
+		put := func(s int, takes time.Duration, more ...*job) *job {
+			j := &job{takes: takes, after: append(more, tails[s])}
+			switch {
+			case s == 0:
+				j.after = append(j.after, tails[firstBlocking:]...)
+			case s >= firstBlocking:
+				j.after = append(j.after, tails[0])
 			}
-			waits[s] = nil
 			tails[s] = j
-			all = append(all, j)
+			return j
 		}
 		t.Repeat(map[string]func(*rapid.T){
 			"launch": func(t *rapid.T) {
 				s, takes := stream(), time.Duration(rapid.Int64Range(0, 50).Draw(t, "takes"))
-				require.NoError(t, dev.Launch(s, takes))
-				put(s, takes)
+				require.NoError(t, dev.Launch(streams[s], takes))
+				j := put(s, takes)
+				j.queued = dev.Now()
+				all = append(all, j)
 			},
-			"record": func(t *rapid.T) {
+			"record": func(*rapid.T) {
 				e, s := event(), stream()
-				require.NoError(t, dev.EventRecord(e, s))
-				if len(waits[s]) > 0 { // a wait is something that a stream does, too
-					j := &job{after: waits[s]}
-					if tail := tails[s]; tail != nil {
-						j.after = append(j.after, tail)
-					}
-					waits[s], tails[s] = nil, j
-				}
-				records[e] = tails[s]
+				require.NoError(t, dev.EventRecord(e, streams[s]))
+				records[e] = put(s, 0)
 			},
-			"wait": func(t *rapid.T) {
+			"wait": func(*rapid.T) {
 				s, e := stream(), event()
-				require.NoError(t, dev.StreamWaitEvent(s, e))
-				if j := records[e]; j != nil {
-					waits[s] = append(waits[s], j)
-				}
+				require.NoError(t, dev.StreamWaitEvent(streams[s], e))
+				put(s, 0, records[e])
+			},
+			"renew": func(*rapid.T) { // the work of the destroyed stream is before later work of stream 0
+				s := rapid.IntRange(firstBlocking, len(streams)-1).Draw(t, "which")
+				require.NoError(t, dev.StreamDestroy(streams[s]))
+				tails[0] = &job{after: []*job{tails[0], tails[s]}}
+				tails[s] = nil
+				var err error
+				streams[s], err = dev.StreamCreateBlocking()
+				require.NoError(t, err)
 			},
 			"advance": func(t *rapid.T) { dev.Advance(time.Duration(rapid.Int64Range(0, 40).Draw(t, "by"))) },
 			"synchronize event": func(t *rapid.T) {
 				e, before := event(), dev.Now()
 				require.NoError(t, dev.EventSynchronize(e))
-				if j := records[e]; j != nil {
-					require.Equal(t, max(before, j.ends()), dev.Now())
-				}
+				require.Equal(t, max(before, records[e].ends()), dev.Now())
 			},
 			"synchronize context": func(t *rapid.T) {
 				end := dev.Now()
@@ -105,19 +119,15 @@ func TestOrderAgainstAGraphOfJobs(t *testing.T) {
 			},
 			"": func(t *rapid.T) {
 				now := dev.Now()
-				for _, s := range streams {
+				for i, s := range streams {
 					done, err := dev.StreamQuery(s)
 					require.NoError(t, err)
-					want := tails[s] == nil || tails[s].ends() <= now
-					for _, j := range waits[s] {
-						want = want && j.ends() <= now
-					}
-					require.Equal(t, want, done, "stream %#x at %v", s, now)
+					require.Equal(t, tails[i].ends() <= now, done, "stream %d at %v", i, now)
 				}
 				for _, e := range events {
 					done, err := dev.EventQuery(e)
 					require.NoError(t, err)
-					require.Equal(t, records[e] == nil || records[e].ends() <= now, done, "event %#x at %v", e, now)
+					require.Equal(t, records[e].ends() <= now, done, "event %#x at %v", e, now)
 				}
 				require.NoError(t, dev.Audit())
 			},

@@ -1,6 +1,7 @@
 package sim_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -61,8 +62,20 @@ func TestCopiesBetweenDevicesThatCannotBe(t *testing.T) {
 	require.ErrorIs(t, first.MemcpyPeerAsync(q, there, p, 7, 1, 0), cudadrv.InvalidContext)
 	require.ErrorIs(t, first.MemcpyPeerAsync(q, 7, p, here, 1, 0), cudadrv.InvalidContext)
 	require.ErrorIs(t, first.MemcpyPeerAsync(q, there, p, here, -1, 0), cudadrv.InvalidValue)
-	require.ErrorIs(t, first.MemcpyPeerAsync(p, there, p, here, 1, 0), cudadrv.IllegalAddress, "memory of the other one")
-	require.ErrorIs(t, first.MemcpyPeerAsync(q, there, q, here, 1, 0), cudadrv.IllegalAddress)
+	for _, c := range []struct { // memory of the other one
+		dst, src cudadrv.Ptr
+		to, from cudadrv.Context
+		says     string
+	}{
+		{p, p, there, here, fmt.Sprintf("1 bytes at %#x of device 1 ", p)},
+		{q, q, there, here, fmt.Sprintf("1 bytes at %#x of device 0 ", q)},
+		{q, q, here, there, fmt.Sprintf("1 bytes at %#x of device 0 ", q)},
+		{p, p, here, there, fmt.Sprintf("1 bytes at %#x of device 1 ", p)},
+	} {
+		err := first.MemcpyPeerAsync(c.dst, c.to, c.src, c.from, 1, 0)
+		require.ErrorIs(t, err, cudadrv.IllegalAddress)
+		require.ErrorContains(t, err, c.says)
+	}
 	require.ErrorIs(t, first.MemcpyPeerAsync(q, there, p, here, granule+1, 0), cudadrv.IllegalAddress)
 	require.ErrorIs(t, first.MemcpyPeerAsync(p, here, p+8, here, 8, apart), cudadrv.InvalidHandle, "a stream of neither")
 	require.ErrorIs(t, first.MemcpyPeerAsync(q, there, q, there, 8, 0), cudadrv.InvalidHandle, "the default stream of neither")

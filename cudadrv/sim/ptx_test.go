@@ -36,6 +36,20 @@ func TestNoTextBreaksTheReader(t *testing.T) {
 	})
 }
 
+// Control characters other than those of white space are no text, except zeros at the end.
+func TestControlCharactersAreNoText(t *testing.T) {
+	for b := range byte(' ') {
+		_, err := parse([]byte(".version 7.0" + string(rune(b)) + "\n.target sm_70"))
+		if strings.ContainsRune("\t\n\v\f\r", rune(b)) {
+			require.NoError(t, err, "%#x", b)
+		} else {
+			require.ErrorIs(t, err, errNoText, "%#x", b)
+		}
+	}
+	_, err := parse([]byte(".version 7.0\n.target sm_70\x00\x00"))
+	require.NoError(t, err)
+}
+
 // A quotation that does not end is refused with the line on which it begins.
 func TestAQuotationWithoutAnEnd(t *testing.T) {
 	_, err := parse([]byte(".version 7.0\n.version\n\"ends\nnowhere"))
