@@ -86,16 +86,13 @@ func (o *Buffers) BufferFreed(e cudadrv.BufferEvent) {
 
 // forget drops the older half of the freed buffers.
 func (o *Buffers) forget() {
-	kept := o.all[:0]
-	for _, b := range o.all {
-		if b.ended != 0 && o.freed > keptBuffers {
-			o.freed--
-			continue
+	o.all = slices.DeleteFunc(o.all, func(b *owned) bool {
+		if b.ended == 0 || o.freed <= keptBuffers {
+			return false
 		}
-		kept = append(kept, b)
-	}
-	clear(o.all[len(kept):])
-	o.all = kept
+		o.freed--
+		return true
+	})
 }
 
 // Launched implements Owners: it notes which buffers a launch may touch: those that live now, and whose addresses are parameters; and
@@ -107,11 +104,11 @@ func (o *Buffers) Launched(l sim.KernelLaunch) Reach {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	event := o.event
-	arguments, kept := map[*owned]bool{}, map[*owned]bool{}
+	arguments := map[*owned]bool{}
 	keep := func(p cudadrv.Ptr) *owned {
 		b := o.endedAt(p, event)
 		if b != nil {
-			arguments[b], kept[b] = true, true
+			arguments[b] = true
 		}
 		return b
 	}
@@ -134,7 +131,7 @@ func (o *Buffers) Launched(l sim.KernelLaunch) Reach {
 			declared[b] = append(declared[b], interp.Declared{Start: uint64(a.Ptr), Bytes: uint64(a.Bytes), Write: a.Write}) //nolint:gosec // not negative
 		}
 	}
-	return &reach{o, event, event, arguments, kept, declared}
+	return &reach{o, event, arguments, declared}
 }
 
 // again returns the reach of a further launch: it has the arguments of the first one, and buffers that live now.
@@ -160,10 +157,8 @@ func (everything) Buffer(cudadrv.Ptr) (Buffer, bool) { return Buffer{}, false }
 // reach is the buffers of a launch.
 type reach struct {
 	buffers   *Buffers
-	event     uint64 // the last before the launch, or before its capture
-	now       uint64 // the last before this launch of the graph
-	arguments map[*owned]bool
-	kept      map[*owned]bool // by a graph, after their frees
+	now       uint64          // the last event before the launch, or before this launch of the graph
+	arguments map[*owned]bool // they lived at the launch or its capture, or a graph keeps their memory
 	declared  map[*owned][]interp.Declared
 }
 
@@ -189,7 +184,7 @@ func (r *reach) Part(p, start cudadrv.Ptr, bytes int64) (Part, error) {
 // buffer's own, which the list has forgotten.
 func (r *reach) argumentAt(p cudadrv.Ptr) *owned {
 	for b := range r.arguments {
-		if b.contains(p) && (r.kept[b] || b.livedAt(r.event)) {
+		if b.contains(p) {
 			return b
 		}
 	}
