@@ -210,6 +210,42 @@ func TestMemoryOfTheProgramNeedsNoAllocation(t *testing.T) {
 	b.found(core.Race)
 }
 
+// Memory of the program and of the allocator keep apart where they meet, in any order of their mappings.
+func TestMemoryOfTheProgramNextToTheAllocators(t *testing.T) {
+	const below, above, bytes = arena - 0x1000, arena + 0x10000, 0x1000
+	for _, order := range [][]core.Host{{core.Program, core.Allocator}, {core.Allocator, core.Program}} {
+		for _, managed := range []cudadrv.Ptr{0, arena, above - 1} { // the first access to the allocator's
+			b := bench{core.New(), t}
+			b.StreamCreated(one, false)
+			for _, by := range order {
+				if by == core.Allocator {
+					b.Mapped(arena, 0x10000, by)
+					continue
+				}
+				b.Mapped(below, bytes, by)
+				b.Mapped(above, bytes, by)
+			}
+			b.writes(one, below, bytes)
+			b.writes(one, above, bytes)
+			b.fine()
+			if managed != 0 {
+				b.writes(one, managed, 1)
+				assert.Equal(t, managed, b.found(core.NeverAllocated).Start)
+			}
+			b.alloc(arena, 0x10000, one)
+			b.writes(one, below, 0x12000)
+			b.free(arena)
+			known := b.KeptCount()
+			b.writes(one, below, 0x12000)
+			after := b.ReportsFrom(known)
+			require.Len(t, after, 1)
+			assert.Equal(t, core.UseAfterFree, after[0].Kind)
+			assert.Equal(t, core.Access{Ptr: arena, Bytes: 0x10000}, core.Access{Ptr: after[0].Start, Bytes: after[0].Bytes})
+			require.NoError(t, b.Check())
+		}
+	}
+}
+
 func TestMemoryThatIsNotMapped(t *testing.T) {
 	b := newBench(t)
 	b.alloc(arena, 0x1000, one)

@@ -244,6 +244,42 @@ func TestACapturedStreamIsDestroyed(t *testing.T) {
 	}
 }
 
+// A capture that ends, in any way, ends for its own streams: the work of another one still goes into that one's graph.
+func TestTwoCapturesAtATime(t *testing.T) {
+	const joined cudadrv.Stream = 3
+	for name, end := range map[string]func(b bench, s cudadrv.Stream){
+		"ended":     func(b bench, s cudadrv.Stream) { b.CaptureEnded(s, cudadrv.Graph(s)) },
+		"dropped":   func(b bench, s cudadrv.Stream) { b.CaptureDropped(s) },
+		"destroyed": func(b bench, s cudadrv.Stream) { b.StreamDestroyed(s) },
+	} {
+		for _, ended := range []cudadrv.Stream{one, two} {
+			b := newBench(t)
+			b.StreamCreated(joined, false)
+			b.alloc(arena, 0x1000, one)
+			b.CaptureBegan(one)
+			b.CaptureBegan(two)
+			other := one + two - ended
+			b.EventRecorded(event, other)
+			b.StreamWaits(joined, event)
+			end(b, ended)
+			for i, s := range []cudadrv.Stream{other, joined} { // both are captured still
+				b.writes(s, arena+0x800*cudadrv.Ptr(i), 0x800)
+			}
+			b.EventRecorded(event, joined)
+			b.StreamWaits(other, event)
+			b.CaptureEnded(other, 9)
+			b.GraphInstantiated(9, 9)
+			b.free(arena)
+			b.fine()
+			b.GraphLaunched(9, other, site.Here(0))
+			kept, count := b.Reports()
+			require.NotEmpty(t, kept, "%s: stream %d", name, ended)
+			assert.Equal(t, core.UseAfterFree, kept[0].Kind)
+			assert.EqualValues(t, 2, count, "%s: stream %d", name, ended)
+		}
+	}
+}
+
 // Memory of a stream that holds belongs to graphs, freed or not: only a graph that keeps its memory may touch it.
 func TestHeldMemory(t *testing.T) {
 	for name, c := range map[string]struct{ holds, keeps, ended, other bool }{

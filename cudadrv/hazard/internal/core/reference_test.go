@@ -28,7 +28,8 @@ type touched struct {
 // lot is one byte of memory as the reference knows it.
 type lot struct {
 	mapped, live bool
-	life         int // of the buffer that has it, or had it last; 0 for none
+	managed      bool // the allocator's
+	life         int  // of the buffer that has it, or had it last; 0 for none
 	accesses     []touched
 }
 
@@ -111,6 +112,7 @@ func (r *reference) workOf(s cudadrv.Stream, accesses []core.Access, lives map[i
 			case !l.mapped:
 				found = append(found, core.Unmapped)
 				continue
+			case !l.managed: // the program's
 			case l.life == 0:
 				found = append(found, core.NeverAllocated)
 			case !l.live, lives != nil && !lives[l.life]:
@@ -156,7 +158,7 @@ func (r *reference) alloc(p cudadrv.Ptr, bytes int64, s cudadrv.Stream) (found [
 				found = append(found, core.EarlyReuse)
 			}
 		}
-		l.live, l.life = true, r.lives
+		l.live, l.managed, l.life = true, true, r.lives
 	}
 	return found
 }
@@ -504,9 +506,12 @@ func (p *player) remember(verb string) []core.Kind {
 	switch verb {
 	case "map":
 		at, bytes := p.span()
-		p.core.Mapped(at, bytes, core.Allocator)
+		by := p.host()
+		p.core.Mapped(at, bytes, by)
 		for i := at; i < at+cudadrv.Ptr(bytes); i++ {
-			p.ref.lots[i-1].mapped = true
+			if l := &p.ref.lots[i-1]; !l.mapped {
+				l.mapped, l.managed = true, by == core.Allocator
+			}
 		}
 	case "unmap":
 		at, bytes := p.span()
@@ -558,7 +563,7 @@ func TestAgainstTheReference(t *testing.T) {
 		p.buffers, p.users = map[cudadrv.Ptr]int64{}, map[cudadrv.Ptr]cudadrv.Stream{}
 		p.core.Mapped(1, lotCount, core.Allocator)
 		for i := range p.ref.lots {
-			p.ref.lots[i].mapped = true
+			p.ref.lots[i].mapped, p.ref.lots[i].managed = true, true
 		}
 		for range 2 {
 			p.restream("create")
