@@ -161,6 +161,33 @@ func TestABlockThatOutlivesItsPool(t *testing.T) {
 	r.end(p)
 }
 
+// A live block of the wrapped allocator that is not the pool's is told, too, if the pool has none.
+func TestABlockOfTheWrappedAllocatorOutlivesThePool(t *testing.T) {
+	t.Parallel()
+	for _, held := range []bool{true, false} {
+		source := NewAligned()
+		p := must[*Pool](t)(Pooled(source, PoolConfig{KeepBytes: 1 << 20}))
+		free(t, alloc(t, p, 4096, 0))
+		other, own := alloc(t, source, 512, 0), alloc(t, p, 8192, 0)
+		want := LeakError{Kind: p.Kind(), Blocks: 1, Bytes: 8192}
+		if !held {
+			free(t, own)
+			want.Bytes = 512
+		}
+		var left *LeakError
+		err := p.Close(t.Context())
+		require.ErrorAs(t, err, &left)
+		assert.Equal(t, want, *left)
+		require.EqualError(t, err, left.Error(), "it is told once")
+		if held {
+			free(t, own)
+			require.ErrorIs(t, p.Close(t.Context()), ErrLeak, "the other one is there still")
+		}
+		free(t, other)
+		require.NoError(t, p.Close(t.Context()))
+	}
+}
+
 // A driver without memory gets back all that the cache keeps, and is asked once more.
 func TestMemoryRunsOut(t *testing.T) {
 	t.Parallel()
