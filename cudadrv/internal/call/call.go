@@ -168,7 +168,7 @@ func (c Call) String() string {
 	return "unknown call"
 }
 
-// Named finds a call by CUDA's name of the function.
+// Named finds a call by CUDA's name of the function; Count for another name.
 func Named(name string) (Call, bool) {
 	for i, n := range names {
 		if n == name {

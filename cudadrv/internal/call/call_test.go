@@ -19,8 +19,9 @@ func TestEveryCallHasANameOfItsOwn(t *testing.T) {
 
 func TestUnknownNamesAreNotFound(t *testing.T) {
 	for _, name := range []string{"", "cuMemCreat", "cuMemAlloc_v2", "CUMEMCREATE"} {
-		_, ok := call.Named(name)
+		c, ok := call.Named(name)
 		assert.False(t, ok, name)
+		assert.Equal(t, call.Count, c, "which is no call")
 	}
 	assert.Equal(t, "unknown call", call.Count.String())
 }
