@@ -98,7 +98,49 @@ func TestCountsOfParametersInCubins(t *testing.T) {
 	}
 }
 
-// A section that ends after its image is not read, and the others are.
+// moved returns a cubin whose sections have another order, and whose table of sections is at the begin or at the end.
+func moved(image []byte, order []int, tableFirst bool) []byte {
+	little := binary.LittleEndian
+	table := image[little.Uint64(image[40:]):]
+	to, sections := slices.Clone(image[:64]), make([]byte, len(table))
+	if tableFirst {
+		to = append(to, sections...)
+	}
+	for i, old := range order {
+		s := sections[64*i:][:64]
+		copy(s, table[64*old:])
+		offset, size := little.Uint64(s[24:]), little.Uint64(s[32:])
+		little.PutUint64(s[24:], uint64(len(to)))
+		to = append(to, image[offset:][:size]...)
+	}
+	at := 64
+	if tableFirst {
+		copy(to[at:], sections)
+	} else {
+		at, to = len(to), append(to, sections...)
+	}
+	little.PutUint64(to[40:], uint64(at))
+	little.PutUint16(to[62:], uint16(slices.Index(order, int(little.Uint16(image[62:])))))
+	return to
+}
+
+// Sections may have any order, and the last one, of names or of attributes, may end with the image.
+func TestSectionsOfCubinsInEachOrder(t *testing.T) {
+	image := testCubin()
+	number := int(binary.LittleEndian.Uint16(image[60:]))
+	var order []int
+	for i := range number {
+		order = append(order, i)
+	}
+	for range number {
+		order = append(order[1:], order[0])
+		for _, tableFirst := range []bool{false, true} {
+			assert.Equal(t, map[string]int{"none": 0, "two": 2}, paramCounts(moved(image, order, tableFirst)), "%v, %t", order, tableFirst)
+		}
+	}
+}
+
+// A section that ends after its image, or begins there, is not read, and the others are.
 func TestSectionsOfCubinsEndInThem(t *testing.T) {
 	little := binary.LittleEndian
 	image := testCubin()
@@ -106,6 +148,11 @@ func TestSectionsOfCubinsEndInThem(t *testing.T) {
 	require.Greater(t, number, 4)
 	for i := range number {
 		header := first + 64*i
+		for _, offset := range []uint64{uint64(len(image)) + 1, 1 << 32, 1 << 63, ^uint64(0)} {
+			changed := slices.Clone(image)
+			little.PutUint64(changed[header+24:], offset)
+			assert.LessOrEqual(t, len(paramCounts(changed)), 2, "section %d at %d", i, offset)
+		}
 		for _, size := range []uint64{uint64(len(image)), 1 << 32, 1 << 63, ^uint64(0)} { // from an offset above 0 on
 			changed := slices.Clone(image)
 			if little.Uint64(changed[header+24:]) == 0 {

@@ -2,6 +2,7 @@ package cuda
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -48,8 +49,19 @@ func shareByte(a, b memorySpan) bool {
 	return false
 }
 
+// usesOfBytes returns the uses of each byte that has any.
+func (r *reuse) usesOfBytes() map[cudadrv.Ptr][]memoryUse {
+	all := map[cudadrv.Ptr][]memoryUse{}
+	for _, u := range r.uses {
+		for p := u.memory.first; p < u.memory.end; p++ {
+			all[p] = append(all[p], memoryUse{memorySpan{p, p + 1}, u.by, u.count})
+		}
+	}
+	return all
+}
+
 // A stream may reuse memory exactly after every use of it. Taking memory that is not free may not occur: takes happen where
-// both agree.
+// both agree. A take replaces the uses of its bytes and no others, and each further use of the same bytes replaces the stream's last.
 func TestReuseIsThatOfAllUses(t *testing.T) {
 	for seed := range uint64(300) {
 		random := rand.New(rand.NewPCG(seed, 7))
@@ -78,16 +90,27 @@ func TestReuseIsThatOfAllUses(t *testing.T) {
 				want.wait(a, b)
 			case n < 6:
 				s, m := random.IntN(len(r.positions)), span()
+				before := len(r.uses)
+				known := slices.ContainsFunc(r.uses, func(u memoryUse) bool { return u.by == s && u.memory == m })
 				r.use(s, m)
 				want.use(s, m)
+				if !known {
+					before++
+				}
+				require.Len(t, r.uses, before, "seed %d, stream %d, %v", seed, s, m)
 			default:
 				s, m := random.IntN(len(r.positions)), span()
 				free := want.free(s, m)
 				require.Equal(t, free, r.free(s, m), "seed %d, stream %d, %v", seed, s, m)
 				if free {
 					taken++
-					r.take(s, m)
+					of := r.usesOfBytes()
+					count := r.take(s, m)
 					want.use(s, m)
+					for p := m.first; p < m.end; p++ {
+						of[p] = []memoryUse{{memorySpan{p, p + 1}, s, count}}
+					}
+					require.Equal(t, of, r.usesOfBytes(), "seed %d, stream %d takes %v", seed, s, m)
 				}
 			}
 		}
