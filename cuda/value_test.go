@@ -1,7 +1,10 @@
 package cuda_test
 
 import (
+	"fmt"
 	"math"
+	"slices"
+	"strings"
 	"testing"
 	"unsafe"
 
@@ -82,6 +85,77 @@ func TestStructsByValue(t *testing.T) {
 	}
 	require.NoError(t, to.Free())
 	require.NoError(t, c.Close())
+}
+
+// A kernel reads each byte of a value, of any size.
+func TestValuesOfEachSize(t *testing.T) {
+	all := make([]byte, 41)
+	for i := range all {
+		all[i] = byte(0xa1 + i)
+	}
+	values := []cuda.Arg{
+		cuda.Value([1]byte(all)), cuda.Value([2]byte(all)), cuda.Value([3]byte(all)), cuda.Value([4]byte(all)), cuda.Value([5]byte(all)), cuda.Value([6]byte(all)), cuda.Value([7]byte(all)), cuda.Value([8]byte(all)),
+		cuda.Value([9]byte(all)), cuda.Value([10]byte(all)), cuda.Value([11]byte(all)), cuda.Value([12]byte(all)), cuda.Value([13]byte(all)), cuda.Value([14]byte(all)), cuda.Value([15]byte(all)), cuda.Value([16]byte(all)),
+		cuda.Value([17]byte(all)), cuda.Value([18]byte(all)), cuda.Value([19]byte(all)), cuda.Value([20]byte(all)), cuda.Value([21]byte(all)), cuda.Value([22]byte(all)), cuda.Value([23]byte(all)), cuda.Value([24]byte(all)),
+		cuda.Value([25]byte(all)), cuda.Value([26]byte(all)), cuda.Value([27]byte(all)), cuda.Value([28]byte(all)), cuda.Value([29]byte(all)), cuda.Value([30]byte(all)), cuda.Value([31]byte(all)), cuda.Value([32]byte(all)),
+		cuda.Value([33]byte(all)), cuda.Value([34]byte(all)), cuda.Value([35]byte(all)), cuda.Value([36]byte(all)), cuda.Value([37]byte(all)), cuda.Value([38]byte(all)), cuda.Value([39]byte(all)), cuda.Value([40]byte(all)),
+	}
+	var text strings.Builder
+	for size := range values {
+		fmt.Fprintf(&text, ".visible .entry k%d(.param .u64 to, .param .b8 s[%d])\n{\n.reg .u64 %%a;\n.reg .u16 %%b;\nld.param.u64 %%a, [to];\n", size+1, size+1)
+		for at := range size + 1 {
+			fmt.Fprintf(&text, "ld.param.u8 %%b, [s+%d];\nst.global.u8 [%%a+%d], %%b;\n", at, at)
+		}
+		text.WriteString("ret;\n}\n")
+	}
+	c, err := cuda.NewContext(vramtest.Open(t, vramtest.Kernels()).Stream())
+	require.NoError(t, err)
+	kernel := kernelsOf(t, c, text.String())
+	to, err := c.AllocZeroed(64)
+	require.NoError(t, err)
+	got := make([]byte, 41)
+	for i, value := range values {
+		size := i + 1
+		require.NoError(t, c.Launch(kernel(fmt.Sprintf("k%d", size)), oneThread, cuda.Out(to), value))
+		require.NoError(t, c.CopyOutAt(got, to, 0))
+		assert.Equal(t, append(slices.Clone(all[:size]), make([]byte, 41-size)...), got, "%d bytes", size)
+	}
+	require.NoError(t, to.Free())
+	require.NoError(t, c.Close())
+}
+
+// A struct has numbers of any kind of a fixed size, alone and in arrays and structs.
+func TestStructsOfEachNumber(t *testing.T) {
+	_, c := newRig(t)
+	var text strings.Builder
+	for size := range 64 {
+		fmt.Fprintf(&text, ".visible .entry k%d(.param .align 8 .b8 s[%d]) { ret; }\n", size+1, size+1)
+	}
+	kernel := kernelsOf(t, c, text.String())
+	for name, all := range map[string][]structOf{
+		"bool": structsOf[bool](), "int8": structsOf[int8](), "int16": structsOf[int16](), "int32": structsOf[int32](), "int64": structsOf[int64](),
+		"uint8": structsOf[uint8](), "uint16": structsOf[uint16](), "uint32": structsOf[uint32](), "uint64": structsOf[uint64](),
+		"float32": structsOf[float32](), "float64": structsOf[float64](), "complex64": structsOf[complex64](), "complex128": structsOf[complex128](),
+	} {
+		for _, one := range all {
+			require.NoError(t, c.Launch(kernel(fmt.Sprintf("k%d", one.bytes)), oneThread, one.arg), "%s, %d bytes", name, one.bytes)
+		}
+	}
+}
+
+// structOf is a struct and its size.
+type structOf struct {
+	bytes uintptr
+	arg   cuda.Arg
+}
+
+// structsOf returns structs of a type of numbers.
+func structsOf[T any]() []structOf {
+	var number T
+	size := unsafe.Sizeof(number)
+	return []structOf{
+		{size, cuda.Struct(struct{ A T }{})}, {3 * size, cuda.Struct(struct{ A [3]T }{})}, {4 * size, cuda.Struct(struct{ A [2]struct{ B, C T } }{})},
+	}
 }
 
 // A launch is refused with a value that a kernel cannot take, and nothing is submitted.
