@@ -305,6 +305,7 @@ func TestParametersOfKernels(t *testing.T) {
 .address_size 64
 .visible .entry k(.param .u8 a, .param .u64 .ptr b, .param .align 16 .b8 s[20], .param .f32 c) { ret; }
 .visible .entry none() { ret; }
+.visible .entry without { ret; }
 `
 	want := []cuda.Parameter{
 		{Name: "a", Type: ".u8", Offset: 0, Bytes: 1},
@@ -330,11 +331,15 @@ func TestParametersOfKernels(t *testing.T) {
 		require.NoError(t, c.Launch(f, cuda.Cover(1, 1), cuda.Value(true), cuda.Null(), cuda.Value([5]float32{}), cuda.Value(float32(1))))
 		require.ErrorIs(t, c.Launch(f, cuda.Cover(1, 1), cuda.Value(true), cuda.Null(), cuda.Value([5]float32{}), cuda.Value(int32(1))), cuda.ErrArgumentType)
 		require.ErrorIs(t, c.Launch(f, cuda.Cover(1, 1)), cuda.ErrArgumentCount)
-		none, err := m.Function("none")
-		require.NoError(t, err)
-		all, known = none.Parameters()
-		assert.True(t, known)
-		assert.Empty(t, all)
+		for _, name := range []string{"none", "without"} {
+			none, err := m.Function(name)
+			require.NoError(t, err)
+			all, known = none.Parameters()
+			assert.True(t, known, name)
+			assert.Empty(t, all, name)
+			require.NoError(t, c.Launch(none, cuda.Cover(1, 1)), name)
+			require.ErrorIs(t, c.Launch(none, cuda.Cover(1, 1), cuda.Value(int32(1))), cuda.ErrArgumentCount, name)
+		}
 		require.NoError(t, c.Synchronize(t.Context()))
 		require.NoError(t, m.Unload())
 	}

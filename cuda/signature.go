@@ -22,7 +22,7 @@ type textParam struct {
 // A signature is a kernel's list of parameters.
 type signature struct {
 	count  int
-	params []textParam // nil where no text is known, or texts differ
+	params []textParam // nil where there are none, no text is known, or texts differ
 	mixed  bool        // texts differ
 }
 
@@ -43,7 +43,6 @@ func (r *signatureReader) next() (kernel string, s signature, sure, found bool) 
 		return "", signature{}, false, false
 	}
 	kernel = string(r.word())
-	s.params = []textParam{}
 	if r.rest = skipBlank(r.rest); len(r.rest) == 0 || r.rest[0] != '(' {
 		return kernel, s, len(r.rest) > 0, true
 	}
