@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-vram/vram/cuda"
+	"github.com/go-vram/vram/cuda/sleep"
 	"github.com/go-vram/vram/cudadrv"
 )
 
@@ -52,6 +53,11 @@ func rangeCalls(s *state) map[string]func(r cuda.Range) error {
 	}
 }
 
+// isNeverCaptured reports whether one of rangeCalls may be part of no capture.
+func isNeverCaptured(call string) bool {
+	return slices.Contains([]string{"Submit", "Load", "Store", "Graph.SetArg", "Graph.SetArgs"}, call)
+}
+
 func nothing(cudadrv.Device, cudadrv.Stream) error { return nil }
 
 func rows(r cuda.Range) cuda.Rows { return cuda.Rows{Buffer: r.Buffer, Offset: r.Offset, Pitch: 8192} }
@@ -60,7 +66,6 @@ func rows(r cuda.Range) cuda.Rows { return cuda.Rows{Buffer: r.Buffer, Offset: r
 // stream, on one that others use, and in a capture.
 func TestRangesAtTheEndsOfABuffer(t *testing.T) {
 	const length = 4096
-	waits := []string{"Submit", "Load", "Store", "Graph.SetArg", "Graph.SetArgs"} // no part of a capture
 	for name, captured := range map[string]bool{"on the stream": false, "in a capture": true} {
 		t.Run(name, func(t *testing.T) {
 			s := newState(t, nil)
@@ -68,7 +73,7 @@ func TestRangesAtTheEndsOfABuffer(t *testing.T) {
 			try := func() error {
 				for _, buffer := range []cuda.Buffer{s.own, s.shared} {
 					for call, on := range rangeCalls(s) {
-						if captured && slices.Contains(waits, call) {
+						if captured && isNeverCaptured(call) {
 							continue
 						}
 						for _, in := range [][2]int64{{0, length}, {length - 4, 4}, {4, length - 4}, {length, 0}, {0, 0}} {
@@ -99,15 +104,60 @@ func TestRangesAtTheEndsOfABuffer(t *testing.T) {
 				}
 				return nil
 			}
+			none := s.alloc(s.c, 0)
+			tryNone := func() error {
+				for call, on := range rangeCalls(s) {
+					if captured && isNeverCaptured(call) || call == "Load" || strings.HasPrefix(call, "Copy2D") {
+						continue
+					}
+					assert.NoError(t, on(cuda.Range{Buffer: none}), "%s, a buffer without bytes", call)
+					for _, out := range [][2]int64{{4, 0}, {-4, 0}, {0, 4}, {4, -4}, {math.MaxInt64 - 3, 0}} {
+						assert.Error(t, on(cuda.Range{Buffer: none, Offset: out[0], Bytes: out[1]}), "%s, a buffer without bytes, %v", call, out)
+					}
+				}
+				return try()
+			}
 			if !captured {
-				require.NoError(t, try())
+				require.NoError(t, tryNone())
 				return
 			}
-			g, err := s.c.Capture(try)
+			g, err := s.c.Capture(tryNone)
 			require.NoError(t, err)
 			require.NoError(t, g.Close())
 		})
 	}
+}
+
+// Memory that sleeps is refused by each call, also in a capture, and is right again after it has woken.
+func TestCallsOnMemoryThatSleeps(t *testing.T) {
+	s := newState(t, nil)
+	s.longer = s.alloc(s.c, 8192)
+	arena, err := sleep.New(s.c, sleep.Options{})
+	require.NoError(t, err)
+	b, err := arena.Alloc(4096)
+	require.NoError(t, err)
+	try := func(captured bool, want error) {
+		for call, on := range rangeCalls(s) {
+			if captured && isNeverCaptured(call) {
+				continue
+			}
+			assert.ErrorIs(t, on(cuda.Whole(b)), want, "%s, captured: %t", call, captured)
+		}
+	}
+	for _, want := range []error{nil, cuda.ErrAsleep, nil} {
+		if want != nil {
+			require.NoError(t, arena.Sleep(t.Context(), sleep.Save))
+		}
+		try(false, want)
+		g, err := s.c.Capture(func() error { try(true, want); return nil })
+		require.NoError(t, err)
+		require.NoError(t, g.Close())
+		if want != nil {
+			require.NoError(t, arena.Wake(t.Context()))
+		}
+	}
+	require.NoError(t, b.Free())
+	require.NoError(t, arena.Close())
 }
 
 // Closing an object again makes no call of the driver.

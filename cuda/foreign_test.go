@@ -151,6 +151,7 @@ func TestForeignBuffersAreRefused(t *testing.T) {
 	require.ErrorIs(t, c.Fill8(cuda.Whole(x), 1), cuda.ErrForeign)
 	g, err := c.Capture(func() error {
 		require.ErrorIs(t, launch(cuda.In(x)), cuda.ErrForeign)
+		require.ErrorIs(t, home.Wait(c), cuda.ErrForeign)
 		return c.Launch(r.touch, oneThread, cuda.In(own))
 	})
 	require.NoError(t, err)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"testing"
 	"time"
 
@@ -155,15 +156,19 @@ func TestBranchesOfACapture(t *testing.T) {
 		assert.NotEqual(t, addr, more.Ptr())
 		require.NoError(t, d.Copy(cuda.Whole(more), cuda.Whole(other)))
 		require.NoError(t, d.Copy(cuda.Whole(y), cuda.Whole(more)))
-		_, err := d.Record()
-		require.ErrorIs(t, err, cuda.ErrCapturing)
-		require.ErrorIs(t, d.Synchronize(t.Context()), cuda.ErrCapturing)
-		require.ErrorIs(t, cuda.CopyOut(d, make([]byte, 1), y), cuda.ErrCapturing)
-		_, err = d.Capture(func() error { return nil })
-		require.ErrorIs(t, err, cuda.ErrCapturing)
-		for _, to := range []*cuda.Context{c, d} { // the driver would break the capture
-			require.ErrorIs(t, inner.Launch(to), cuda.ErrCapturing)
-			require.ErrorIs(t, inner.Upload(to), cuda.ErrCapturing)
+		for _, on := range []*cuda.Context{c, d} { // the driver would break the capture
+			for call, err := range map[string]error{
+				"cuEventRecord":        second(on.Record()),
+				"cuStreamSynchronize":  on.Synchronize(t.Context()),
+				"a copy that waits":    cuda.CopyOut(on, make([]byte, 1), y),
+				"cuStreamBeginCapture": second(on.Capture(func() error { return nil })),
+				"cuGraphLaunch":        inner.Launch(on),
+				"cuGraphUpload":        inner.Upload(on),
+			} {
+				var refused *vram.CaptureError
+				require.ErrorAs(t, err, &refused, call)
+				assert.Equal(t, vram.CaptureError{Stream: on.Stream().ID(), Call: call}, *refused)
+			}
 		}
 		require.NoError(t, c.Wait(d))
 		require.NoError(t, c.Copy(cuda.Whole(x), cuda.Whole(other)))
@@ -643,11 +648,18 @@ func TestABatchInACaptureComesFromTheHold(t *testing.T) {
 			require.ErrorContains(t, err, "Stream.AllocBatch may not be part of it")
 		}
 		assert.Zero(t, all[0])
-		require.ErrorIs(t, c.AllocBatch(all[:3], []int64{1, -1, 1}), vram.ErrNegative)
-		var size *vram.BatchError
-		require.ErrorAs(t, c.AllocBatch(all[:2], []int64{1, 1 << 60}), &size)
-		assert.Equal(t, 1, size.Index)
-		assert.Zero(t, all[0])
+		for i := range 3 {
+			for size, want := range map[int64]error{-1: vram.ErrNegative, math.MinInt64: vram.ErrNegative, 1 << 60: vram.ErrTooLarge, math.MaxInt64: vram.ErrTooLarge} {
+				sizes := []int64{1, 1, 1}
+				sizes[i] = size
+				var refused *vram.BatchError
+				err := c.AllocBatch(all[:3], sizes)
+				require.ErrorAs(t, err, &refused, size)
+				require.ErrorIs(t, err, want, size)
+				assert.Equal(t, [2]int{i, 1}, [2]int{refused.Index, refused.Count})
+				assert.Zero(t, [3]cuda.Buffer(all))
+			}
+		}
 		for range 4 * count { // a refused batch leaves nothing
 			require.ErrorIs(t, c.AllocBatch(all[:3], []int64{mib, mib, -1}), vram.ErrNegative)
 		}
@@ -668,6 +680,17 @@ func TestABatchInACaptureComesFromTheHold(t *testing.T) {
 	assert.GreaterOrEqual(t, held, count*mib)
 	assert.Less(t, held, 2*count*mib)
 	require.NoError(t, g.Launch(c))
+	require.NoError(t, g.Close())
+	g, err = c.Capture(func() error {
+		large := r.dev.Info().TotalBytes / 4 * 3
+		err := c.AllocBatch(all[:3], []int64{1, large, large})
+		require.ErrorIs(t, err, vram.ErrOutOfMemory)
+		_, refused := errors.AsType[*vram.BatchError](err)
+		assert.False(t, refused, "each of the sizes is right: %v", err)
+		assert.Zero(t, [3]cuda.Buffer(all))
+		return nil
+	})
+	require.NoError(t, err)
 	require.NoError(t, g.Close())
 	assert.Equal(t, before, r.dev.Stats().LiveBytes)
 	require.NoError(t, c.AllocBatch(all, sizes))

@@ -200,14 +200,23 @@ func TestCopiesBetweenDevicesAreRefused(t *testing.T) {
 	s.free(x, y)
 }
 
+// Devices without PeerAccess refuse copies between them, and those that lack something else do not.
 func TestDevicesWithoutCopiesBetweenThem(t *testing.T) {
-	s := newSeveral(t, sim.Config{Devices: 2, Without: cudadrv.PeerAccess}, vram.Config{})
-	from, to := s.context(0), s.context(1)
-	x := s.filled(from, 64, 1)
-	_, err := to.TransferPeer(from, x)
-	require.ErrorIs(t, err, cudadrv.NotSupported)
-	assert.True(t, x.Live())
-	s.free(x)
+	for lacks := cudadrv.VirtualMemory; lacks <= cudadrv.BulkTensors; lacks <<= 1 {
+		s := newSeveral(t, sim.Config{Devices: 2, Without: lacks}, vram.Config{})
+		from, to := s.context(0), s.context(1)
+		x := s.filled(from, 64, 1)
+		y, err := to.TransferPeer(from, x)
+		if lacks == cudadrv.PeerAccess {
+			require.ErrorIs(t, err, cudadrv.NotSupported)
+			assert.True(t, x.Live())
+			s.free(x)
+			continue
+		}
+		require.NoError(t, err, "without %v", lacks)
+		assert.False(t, x.Live())
+		s.free(y)
+	}
 }
 
 // Neither device may be in a capture: events between two of them would draw the other one in.
