@@ -353,6 +353,10 @@ func TestFilled(t *testing.T) {
 	assert.Equal(t, []int64{2 * gemm.MaxSize, 3 * gemm.MaxSize}, []int64{p.StrideC, p.StrideAux})
 	p = gemm.Problem{M: gemm.MaxSize + 1, LDC: 2, LDAux: 3}.Filled()
 	assert.Equal(t, []int64{0, 0}, []int64{p.StrideC, p.StrideAux}, "it is not checked")
+	p = gemm.Problem{M: 3, N: -1, LDC: 2, LDAux: 3}.Filled()
+	assert.Equal(t, []int64{6, 9}, []int64{p.StrideC, p.StrideAux}, "rows and their distance alone matter")
+	p = gemm.Problem{M: -1, N: 4}.Filled()
+	assert.Equal(t, []int64{0, 0}, []int64{p.StrideC, p.StrideAux}, "nor is it with too few rows")
 	p = gemm.Problem{M: 0, N: 4}.Filled()
 	assert.Equal(t, []int64{0, 0}, []int64{p.StrideC, p.StrideAux})
 }
@@ -419,17 +423,35 @@ func TestEachPairOfOperands(t *testing.T) {
 // Rows of two operands that are different lengths apart meet somewhere: an operand that is written among the other's rows is refused,
 // wherever it begins.
 func TestOperandsOfTwoPitches(t *testing.T) {
-	for _, pitches := range [][2]int64{{16, 24}, {24, 16}, {16, 17}, {16, 32}, {32, 16}} {
-		p := gemm.Problem{M: 8, N: 4, K: 8, LDC: pitches[0], LDB: pitches[1]}
-		_, e, err := p.Check()
-		require.NoError(t, err)
-		for at := range int64(200) {
-			o := gemm.Operands{A: cuda.Range{Offset: 1 << 16, Bytes: e.A}, B: cuda.Range{Bytes: e.B}, C: cuda.Range{Offset: 4 * at, Bytes: e.C}}
-			var refused *gemm.OverlapError
-			if err := p.CheckOperands(e, o); 4*at < e.B {
-				assert.ErrorAs(t, err, &refused, "%v, C at %d", pitches, at)
-			} else {
-				assert.NoError(t, err, "%v, C at %d", pitches, at)
+	type pair struct{ written, other string }
+	for _, of := range []pair{{"C", "A"}, {"C", "B"}, {"C", "Aux"}, {"Aux", "A"}, {"Aux", "B"}} {
+		for _, pitches := range [][2]int64{{16, 24}, {24, 16}, {16, 17}, {16, 32}, {32, 16}} {
+			p := gemm.Problem{M: 8, N: 4, K: 4, Epilogue: gemm.GELUAux}
+			for name, ld := range map[string]*int64{"A": &p.LDA, "B": &p.LDB, "C": &p.LDC, "Aux": &p.LDAux} {
+				if *ld = pitches[0]; name == of.other { // and the written one has the distance of all the others
+					*ld = pitches[1]
+				}
+			}
+			p, e, err := p.Check()
+			require.NoError(t, err)
+			for at := range int64(200) {
+				var o gemm.Operands
+				end := int64(0)
+				for i, m := range operandsOf(p, e, &o) {
+					*m.at = cuda.Range{Offset: int64(i+1) << 16, Bytes: m.bytes}
+					switch m.name {
+					case of.written:
+						m.at.Offset = 4 * at
+					case of.other:
+						m.at.Offset, end = 0, m.bytes
+					}
+				}
+				var refused *gemm.OverlapError
+				if err := p.CheckOperands(e, o); 4*at >= end {
+					assert.NoError(t, err, "%v, %v, the first at %d", of, pitches, at)
+				} else if assert.ErrorAs(t, err, &refused, "%v, %v, the first at %d", of, pitches, at) {
+					assert.Equal(t, gemm.OverlapError{Written: of.written, Other: of.other}, *refused)
+				}
 			}
 		}
 	}
