@@ -273,6 +273,28 @@ func TestShortWorkspaces(t *testing.T) {
 	require.NoError(t, h.Close())
 }
 
+// An algorithm without a workspace has a plan without one, which takes an empty range, and touches no other.
+func TestAProductWithoutAWorkspace(t *testing.T) {
+	r := newRig(t)
+	h, err := cublaslt.Open(r.c)
+	require.NoError(t, err)
+	p, e, o := r.ones(gemm.Problem{M: 4, N: 4, K: 4})
+	const findsWithout = -4 // the fake succeeds, with an algorithm that wants no workspace
+	r.fail("cublasLtMatmulAlgoGetHeuristic", 1, findsWithout)
+	plan, err := h.Plan(p, cublaslt.AlignmentOf(p, o), false)
+	require.NoError(t, err)
+	assert.Zero(t, plan.WorkspaceBytes)
+	freed, err := r.c.Alloc(64)
+	require.NoError(t, err)
+	require.NoError(t, freed.Free())
+	for _, work := range []cuda.Range{{}, cuda.Whole(freed), cuda.Part(o.A.Buffer, 0, 0)} {
+		require.NoError(t, r.c.Fill8(o.C, 0))
+		require.NoError(t, plan.Launch(r.c, o, e, work), work)
+		assert.InDelta(t, 4, r.first(o), 0)
+	}
+	require.NoError(t, h.Close())
+}
+
 // Sums of 16-bit products are fp32, also where the library splits a long K: the sum of the first half is no number of the
 // output's type.
 func TestLongSumsOf16BitsAreFloat32(t *testing.T) {

@@ -4,6 +4,9 @@ package cublaslt_test
 
 import (
 	"context"
+	"encoding/binary"
+	"math"
+	"math/rand/v2"
 	"reflect"
 	"strings"
 	"testing"
@@ -114,6 +117,116 @@ func TestOperandsAreArguments(t *testing.T) {
 		}
 	}
 	require.NoError(t, r.c.Synchronize(context.Background()))
+	require.NoError(t, h.Close())
+}
+
+// numbersOf returns the bytes of numbers, small integers above 0, as a type has them.
+func numbersOf(of gemm.Type, numbers []int) (all []byte) {
+	for _, n := range numbers {
+		v := float64(n)
+		switch of {
+		case gemm.Float32:
+			all = binary.LittleEndian.AppendUint32(all, math.Float32bits(float32(v)))
+		case gemm.Float64:
+			all = binary.LittleEndian.AppendUint64(all, math.Float64bits(v))
+		case gemm.BFloat16:
+			all = binary.LittleEndian.AppendUint16(all, uint16(math.Float32bits(float32(v))>>16))
+		case gemm.Float16: // its exponent is 5 bits long, and its fraction 10
+			fraction, exponent := math.Frexp(v)
+			all = binary.LittleEndian.AppendUint16(all, uint16(exponent+14)<<10+uint16(2048*fraction)-1024)
+		}
+	}
+	return all
+}
+
+// matrix is an operand of a product: the element of a batch, a row and a column is at a place, and others are gaps.
+type matrix struct {
+	numbers []int
+	at      func(batch, row, column int64) int64
+}
+
+func matrixOf(random *rand.Rand, bytes int64, of gemm.Type, ld, stride int64, transposed bool) matrix {
+	m := matrix{make([]int, bytes/of.Bytes()), func(batch, row, column int64) int64 { return batch*stride + row*ld + column }}
+	if transposed {
+		m.at = func(batch, row, column int64) int64 { return batch*stride + column*ld + row }
+	}
+	for i := range m.numbers {
+		m.numbers[i] = 1 + random.IntN(3)
+	}
+	return m
+}
+
+// A product of any types, transposed or not, of one or several matrices with gaps between rows and between matrices, is right, and
+// leaves the gaps as they are.
+func TestProductsOfEachLayout(t *testing.T) {
+	r := newRig(t)
+	h, err := cublaslt.Open(r.c)
+	require.NoError(t, err)
+	random := rand.New(rand.NewPCG(1, 2))
+	put := func(of gemm.Type, m matrix) cuda.Range {
+		b, err := r.c.Alloc(int64(len(m.numbers)) * of.Bytes())
+		require.NoError(t, err)
+		require.NoError(t, cuda.CopyIn(r.c, b, numbersOf(of, m.numbers)))
+		return cuda.Whole(b)
+	}
+	for _, types := range [][2]gemm.Type{
+		{gemm.Float32, gemm.Float32},
+		{gemm.Float16, gemm.Float16},
+		{gemm.Float16, gemm.Float32},
+		{gemm.BFloat16, gemm.BFloat16},
+		{gemm.BFloat16, gemm.Float32},
+		{gemm.Float64, gemm.Float64},
+	} {
+		for i := range 8 {
+			p := gemm.Problem{
+				M: 3, N: 4, K: 5, TransposeA: i&1 != 0, TransposeB: i&2 != 0, LDA: 7, LDB: 8, LDC: 9, LDAux: 16,
+				StrideA: 41, StrideB: 42, StrideC: 43, StrideAux: 56, In: types[0], Out: types[1],
+			}
+			if i&4 != 0 {
+				p.Batch = 3
+			}
+			if p.In != gemm.Float64 {
+				p.Epilogue = gemm.GELUAux // Aux has the product, and C its GELU: the same number for one above 10
+			}
+			p, e, err := p.Check()
+			require.NoError(t, err)
+			a := matrixOf(random, e.A, p.In, p.LDA, p.StrideA, p.TransposeA)
+			b := matrixOf(random, e.B, p.In, p.LDB, p.StrideB, p.TransposeB)
+			c := matrixOf(random, e.C, p.Out, p.LDC, p.StrideC, false)
+			o := gemm.Operands{A: put(p.In, a), B: put(p.In, b), C: put(p.Out, c), Alpha: 1, Beta: 8}
+			results := map[*cuda.Range]matrix{&o.C: c}
+			if p.UsesAux() {
+				aux := matrixOf(random, e.Aux, p.Out, p.LDAux, p.StrideAux, false)
+				o.Aux = put(p.Out, aux)
+				results[&o.Aux] = aux
+			}
+			for n := range p.Batch {
+				for row := range p.M {
+					for column := range p.N {
+						at := c.at(n, row, column)
+						sum := 8 * c.numbers[at]
+						for k := range p.K {
+							sum += a.numbers[a.at(n, row, k)] * b.numbers[b.at(n, k, column)]
+						}
+						for _, m := range results {
+							m.numbers[m.at(n, row, column)] = sum
+						}
+					}
+				}
+			}
+			require.NoError(t, r.multiply(h, p, e, o), p)
+			for result, want := range results {
+				got := make([]byte, result.Bytes)
+				require.NoError(t, cuda.CopyOut(r.c, got, result.Buffer))
+				assert.Equal(t, numbersOf(p.Out, want.numbers), got, "%v, Aux: %t", p, result == &o.Aux)
+			}
+			for _, at := range []cuda.Range{o.A, o.B, o.C, o.Aux} {
+				if at.Buffer != (cuda.Buffer{}) {
+					require.NoError(t, at.Buffer.Free())
+				}
+			}
+		}
+	}
 	require.NoError(t, h.Close())
 }
 

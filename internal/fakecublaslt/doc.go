@@ -11,7 +11,8 @@
 //
 //	int  fakecublaslt_fail(const char *name, int occurrence, int status)   // call number occurrence of that name from now on fails
 //	                                                                       // cublasLtMatmulAlgoGetHeuristic: -1 succeeds and finds none, -2 an
-//	                                                                       // algorithm that is not for the device
+//	                                                                       // algorithm that is not for the device, -3 one that wants a longer
+//	                                                                       // workspace, -4 one that wants none
 //	long fakecublaslt_live(void)                                           // handles, descriptors, layouts and preferences
 //	long fakecublaslt_calls(const char *name)
 //	void fakecublaslt_reset(void)

@@ -10,7 +10,7 @@
 #define EXPORT __attribute__((visibility("default")))
 
 enum { SUCCESS = 0, NOT_INITIALIZED = 1, ALLOC_FAILED = 3, INVALID_VALUE = 7, ARCH_MISMATCH = 8, EXECUTION_FAILED = 13, NOT_SUPPORTED = 15 };
-enum { FINDS_NONE = -1, FINDS_UNUSABLE = -2, FINDS_LARGER = -3 };
+enum { FINDS_NONE = -1, FINDS_UNUSABLE = -2, FINDS_LARGER = -3, FINDS_WITHOUT = -4 };
 enum { R32 = 0, R64 = 1, R16 = 2, RB16 = 14 };
 enum { HANDLE = 0x48414e44, DESC = 0x44455343, LAYOUT = 0x4c41594f, PREFERENCE = 0x50524546 };
 enum { WORKSPACE_BYTES = 4096, BIAS = 4, GELU = 32, AUX = 128, DGELU = 192 };
@@ -250,6 +250,7 @@ EXPORT int cublasLtMatmulAlgoGetHeuristic(struct object *handle, struct object *
     out->algorithm.reduction = reduction_of(p, d->trans_a ? a->rows : a->columns);
     out->workspace_bytes = p->workspace_bytes < WORKSPACE_BYTES ? 0 : WORKSPACE_BYTES;
     if (answer == FINDS_LARGER) out->workspace_bytes *= 2;
+    if (answer == FINDS_WITHOUT) out->workspace_bytes = 0;
     out->algorithm.workspace_bytes = out->workspace_bytes;
     *count = answer != FINDS_NONE;
     if (answer == FINDS_UNUSABLE) out->state = ARCH_MISMATCH;
@@ -358,7 +359,8 @@ EXPORT int cublasLtMatmul(struct object *handle, struct object *d, const void *a
     if (status) return status;
     if (algorithm->sum != sum_of(d, a, b, c)) return INVALID_VALUE;
     if ((uintptr_t)from_a % algorithm->alignment_a || (uintptr_t)from_b % algorithm->alignment_b) return INVALID_VALUE;
-    if (!work || work_bytes < WORKSPACE_BYTES || work_bytes < algorithm->workspace_bytes || (uintptr_t)work % 16) return INVALID_VALUE;
+    if (!algorithm->workspace_bytes) work = NULL;
+    else if (!work || work_bytes < WORKSPACE_BYTES || work_bytes < algorithm->workspace_bytes || (uintptr_t)work % 16) return INVALID_VALUE;
     if (d->epilogue & BIAS && (d->bias_type != c->type || d->bias < 4096)) return INVALID_VALUE;
     struct job *j = calloc(1, sizeof *j);
     if (!j) return ALLOC_FAILED;
