@@ -101,15 +101,19 @@ func TestTheBuiltinsOfAFolder(t *testing.T) {
 	require.NoError(t, os.Mkdir(dir, 0o700))
 	content, err := os.ReadFile(path)
 	require.NoError(t, err)
-	path = filepath.Join(dir, "libnvrtc.so.13")
-	require.NoError(t, os.WriteFile(path, content, 0o700))
 	const builtins = "libnvrtc-builtins.so.13.7"
 	require.NoError(t, os.WriteFile(filepath.Join(dir, builtins), []byte("no library"), 0o600))
-	var missing *nvrtc.NotFoundError
-	_, err = nvrtc.Find(path)
-	require.ErrorAs(t, err, &missing)
-	require.ErrorContains(t, err, builtins)
+	for _, name := range []string{"libnvrtc-alt.so.13", "libnvrtc.so.13"} { // before the builtins in the folder, and after them
+		path = filepath.Join(dir, name)
+		require.NoError(t, os.WriteFile(path, content, 0o700))
+		var missing *nvrtc.NotFoundError
+		_, err = nvrtc.Find(path)
+		require.ErrorAs(t, err, &missing)
+		require.ErrorContains(t, err, builtins)
+		require.NoError(t, os.Rename(path, filepath.Join(dir, "moved")))
+	}
 
+	require.NoError(t, os.Rename(filepath.Join(dir, "moved"), path))
 	require.NoError(t, os.Remove(filepath.Join(dir, builtins)))
 	out, err := exec.Command("cc", "-shared", "-Wl,-soname,"+builtins, "-x", "c", "-o", filepath.Join(dir, builtins), os.DevNull).CombinedOutput()
 	require.NoError(t, err, "%s", out)
