@@ -119,6 +119,26 @@ func TestCloseThatCannotWait(t *testing.T) {
 	assert.Equal(t, unmaps+1, a.faults.Calls("cuMemUnmap"))
 }
 
+// Memory whose Close has failed is closed to all calls, whether it is linked or not.
+func TestCallsAfterACloseThatFailed(t *testing.T) {
+	a, b := newPair(t)
+	linked, _ := linkSides(t, a, b)
+	for name, m := range map[string]*Memory{"linked": linked, "alone": a.make()} {
+		a.fill(m, 'w')
+		require.NoError(t, a.faults.Add(ruleFor("cuStreamSynchronize", 1)))
+		require.ErrorIs(t, m.Close(), cudadrv.Unknown, name)
+		a.faults.Clear()
+		require.ErrorIs(t, m.Publish(a.c), ErrClosed, name)
+		require.ErrorIs(t, m.Await(t.Context(), a.c), ErrClosed, name)
+		require.ErrorIs(t, m.CopyFrom(a.c, 0, cuda.Whole(a.x)), ErrClosed, name)
+		require.ErrorIs(t, m.CopyTo(a.c, 0, cuda.Whole(a.x)), ErrClosed, name)
+		conn, _ := connection(t)
+		require.ErrorIs(t, m.Export(conn), ErrClosed, name)
+		assert.Zero(t, m.Ptr(), name)
+		require.NoError(t, m.Close(), name)
+	}
+}
+
 // A name of the peer's event that the driver keeps is counted, and destroyed by Close.
 func TestARefusedNameOfAnEventIsCounted(t *testing.T) {
 	fakes := [2]*fake{newFake(t), newFake(t)}

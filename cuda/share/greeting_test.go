@@ -201,6 +201,57 @@ func TestAnswersAreChecked(t *testing.T) {
 	}
 }
 
+// A confirmation is one to the offer, too: an importer believes no peer that changes its mind, and keeps nothing of it.
+func TestConfirmationsAreChecked(t *testing.T) {
+	from, f := newSide(t, newFake(t).driver()), newFake(t)
+	s := newSide(t, f.driver())
+	m := from.make()
+	before := f.memory()
+	for name, c := range map[string]struct {
+		change func(*greeting)
+		want   any // nil: none
+	}{
+		"the same":            {func(*greeting) {}, nil},
+		"other bytes":         {func(g *greeting) { g.bytes-- }, &SizeError{}},
+		"a larger range":      {func(g *greeting) { g.roundedBytes *= 2 }, &SizeError{}},
+		"another granularity": {func(g *greeting) { g.granularity *= 2 }, &SizeError{}},
+		"another GPU":         {func(g *greeting) { g.gpu[0]++ }, &GPUError{}},
+		"an answer":           {func(g *greeting) { g.kind = kindAnswer }, &ProtocolError{}},
+		"a refusal":           {func(g *greeting) { g.kind, g.reason = kindRefusal, RefusedDriver }, &RefusedError{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a, b := connection(t)
+			offer := offerOf(from)
+			require.NoError(t, m.send(newLink(m.device, a), &offer))
+			var theirs *Memory
+			imported := inBackground(func() (err error) {
+				theirs, err = Import(s.c, b)
+				return err
+			})
+			message := make([]byte, greetingBytes)
+			_, err := io.ReadFull(a, message)
+			require.NoError(t, err)
+			confirmation, err := decode(message, kindAnswer)
+			require.NoError(t, err)
+			confirmation.kind, confirmation.flags = kindConfirmation, 0
+			c.change(&confirmation)
+			_, err = a.Write(confirmation.encode())
+			require.NoError(t, err)
+			err = <-imported
+			if theirs == nil {
+				assertType(t, c.want, err)
+				_, err = a.Read(message)
+				require.ErrorIs(t, err, io.EOF, "the connection is closed")
+			} else {
+				assert.Nil(t, c.want, "it is linked")
+				require.NoError(t, a.Close())
+				require.NoError(t, theirs.Close())
+			}
+			assert.Equal(t, before, f.memory())
+		})
+	}
+}
+
 // A refusal reaches the exporter, whose driver would have said the same.
 func TestTheImportersDriverFails(t *testing.T) {
 	a, b := newPair(t)

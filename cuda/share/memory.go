@@ -168,7 +168,7 @@ func (m *Memory) uses(s *streams.Tail) {
 
 // within returns the error of a part that is not within the memory.
 func (m *Memory) within(offset, bytes int64) error {
-	if offset < 0 || bytes < 0 || offset > m.bytes || bytes > m.bytes-offset {
+	if offset < 0 || bytes < 0 || bytes > m.bytes-offset {
 		return &cuda.RangeError{Offset: offset, Bytes: bytes, BufferBytes: m.bytes}
 	}
 	return nil

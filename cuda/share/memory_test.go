@@ -132,6 +132,35 @@ func TestAwaitEnds(t *testing.T) {
 	require.ErrorIs(t, <-waiting, ErrClosed)
 }
 
+// Close ends calls that wait for a fence before it waits for work itself.
+func TestAwaitsEndBeforeWork(t *testing.T) {
+	a, b := newPair(t)
+	m, theirs := linkSides(t, a, b)
+	require.NoError(t, m.Publish(a.c))
+	require.NoError(t, theirs.Await(t.Context(), b.c))
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	waiting := make(chan error, 2)
+	for range cap(waiting) { // one of them waits for the other
+		go func() { waiting <- theirs.Await(ctx, b.c) }()
+	}
+	for len(theirs.link.Load().turn) == 0 {
+		runtime.Gosched()
+	}
+	waits := 0
+	b.faults.SetBefore(func(function string) {
+		if function == "cuStreamSynchronize" && waits == 0 {
+			waits++
+			for range cap(waiting) {
+				assert.ErrorIs(t, <-waiting, ErrClosed)
+			}
+		}
+	})
+	require.NoError(t, theirs.Close())
+	b.faults.SetBefore(nil)
+	assert.Equal(t, 1, waits)
+}
+
 // Close ends an Export that waits for its peer, and a deadline does.
 func TestExportEnds(t *testing.T) {
 	f := newFake(t)

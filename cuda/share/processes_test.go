@@ -3,6 +3,8 @@
 package share
 
 import (
+	"errors"
+	"syscall"
 	"testing"
 	"time"
 
@@ -294,8 +296,23 @@ func TestExportedDescriptorsAreNotInherited(t *testing.T) {
 	s := openFirst(t, libraryUnderTest(t))
 	m := s.make()
 	inherited := inheritable(t)
-	f, err := exportHandle(m.device.(cudadrv.ShareableMemory), m.pages.handle)
-	require.NoError(t, err)
-	assert.Equal(t, inherited, inheritable(t))
-	require.NoError(t, f.Close())
+	shareable := m.device.(cudadrv.ShareableMemory)
+	for _, d := range []cudadrv.ShareableMemory{shareable, inheriting{shareable}} {
+		f, err := exportHandle(d, m.pages.handle)
+		require.NoError(t, err)
+		assert.Equal(t, inherited, inheritable(t))
+		require.NoError(t, f.Close())
+	}
+}
+
+// inheriting is memory whose descriptors other programs inherit, as CUDA does not say that they do not.
+type inheriting struct{ cudadrv.ShareableMemory }
+
+func (x inheriting) MemExportToShareableHandle(h cudadrv.Handle) (int, error) {
+	fd, err := x.ShareableMemory.MemExportToShareableHandle(h)
+	if err != nil {
+		return 0, err
+	}
+	again, err := syscall.Dup(fd) // which inherits
+	return again, errors.Join(err, syscall.Close(fd))
 }
