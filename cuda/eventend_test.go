@@ -3,6 +3,7 @@ package cuda_test
 import (
 	"context"
 	"runtime"
+	"sync"
 	"testing"
 	"testing/synctest"
 
@@ -136,6 +137,35 @@ func TestAWorkspaceIsKept(t *testing.T) {
 	require.NoError(t, err)
 	assert.True(t, again.Live())
 	assert.NotEqual(t, larger, again)
+}
+
+// Calls at one time get one workspace: none is freed that another call has returned.
+func TestCallsGetOneWorkspace(t *testing.T) {
+	p := newPair(t)
+	defer p.close()
+	entered, resume := p.holdUp("cuMemCreate")
+	var buffers [3]cuda.Buffer
+	var all sync.WaitGroup
+	call := func(i int) {
+		all.Go(func() {
+			var err error
+			buffers[i], err = p.on[0].Workspace(32*mib - int64(i))
+			assert.NoError(t, err)
+		})
+	}
+	call(0)
+	<-entered
+	call(1)
+	call(2)
+	for range 2000 { // the others get as far as they can
+		runtime.Gosched()
+	}
+	resume()
+	all.Wait()
+	for _, b := range buffers {
+		assert.True(t, b.Live())
+		assert.Equal(t, buffers[0].Ptr(), b.Ptr())
+	}
 }
 
 // A call with arguments that a kernel does not have names the size that it wants.
