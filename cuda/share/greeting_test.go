@@ -144,14 +144,6 @@ func assertType(t *testing.T, want any, err error) {
 	}
 }
 
-func as[E error](t *testing.T, err error) {
-	t.Helper()
-	var want E
-	if assert.ErrorAs(t, err, &want) {
-		assert.NotContains(t, want.Error(), "%!")
-	}
-}
-
 // An answer is one to the offer: the same sizes on the same GPU, in the same version.
 func TestAnswersAreChecked(t *testing.T) {
 	f := newFake(t)

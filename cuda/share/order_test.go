@@ -252,7 +252,7 @@ func TestCloseWaitsForWork(t *testing.T) {
 
 // A nil context is refused, and no fence is taken.
 func TestAwaitWithoutAContext(t *testing.T) {
-	a, b := newPair(t)
+	a, b := newSlowPair(t)
 	m, theirs := linkSides(t, a, b)
 	require.NoError(t, m.Publish(a.c))
 	require.ErrorIs(t, theirs.Await(nil, b.c), cuda.ErrNilContext) //nolint:staticcheck // the mistake
@@ -262,7 +262,7 @@ func TestAwaitWithoutAContext(t *testing.T) {
 
 // An Await that waits for another one ends with its context, and takes no fence.
 func TestAnAwaitAfterAnotherEndsWithItsContext(t *testing.T) {
-	a, b := newPair(t)
+	a, b := newSlowPair(t)
 	m, theirs := linkSides(t, a, b)
 	first := inBackground(func() error { return theirs.Await(background(), b.c) })
 	for len(theirs.link.Load().turn) == 0 {

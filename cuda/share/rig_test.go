@@ -176,4 +176,13 @@ func octal(flags string) string {
 	return map[byte]string{'2': "2", '3': "2", '6': "2", '7': "2"}[flags[len(flags)-7]]
 }
 
+// as asserts that a tree of errors has one of a type.
+func as[E error](t *testing.T, err error) {
+	t.Helper()
+	var want E
+	if assert.ErrorAs(t, err, &want) {
+		assert.NotContains(t, want.Error(), "%!")
+	}
+}
+
 func background() context.Context { return context.Background() }
