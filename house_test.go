@@ -919,7 +919,7 @@ func TestRareFiguresAreInTheLine(t *testing.T) {
 func TestRunsOfAWarmUpHoldWholeBuffers(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		pageBytes := int64(64<<10) << rapid.IntRange(0, 9).Draw(t, "page")
+		pageBytes := int64(4<<10) << rapid.IntRange(0, 13).Draw(t, "page")
 		bytes := sizeclass.MaxBytes + rapid.Int64Range(1, 2<<30).Draw(t, "beyond a class")
 		if rapid.Bool().Draw(t, "whole") {
 			bytes = max(pageBytes, bytes/pageBytes*pageBytes) + rapid.Int64Range(-1, 1).Draw(t, "around a page")
