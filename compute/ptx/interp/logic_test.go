@@ -242,7 +242,7 @@ func fieldReference(i instruction, v [5]uint64) (r uint64) {
 func testReference(i instruction, v uint64) bool {
 	f := formats[i.types[0]]
 	x := f.float(v)
-	small := math.Abs(x) < math.Ldexp(1, f.minExp)
+	small := x != 0 && math.Abs(x) < math.Ldexp(1, f.minExp) // zeros are normal numbers
 	switch {
 	case i.mods["finite"]:
 		return !math.IsNaN(x) && !math.IsInf(x, 0)
