@@ -138,7 +138,7 @@ func (g *lossGradient) withRows(at tensor.Context, all [maxOperands]*tensor.Tens
 
 // withCount has memory for the number of targets, where it is not known.
 func (g *lossGradient) withCount() error {
-	if !g.how.Mean || !g.ignores {
+	if !g.how.Mean || !g.ignores || g.all[lossTargets].Len() == 0 {
 		return g.compute(nil)
 	}
 	l, err := layout.Of()

@@ -180,9 +180,17 @@ func TestCrossEntropyGradientOfSpecialNumbers(t *testing.T) {
 	none, _, err := r.o.CrossEntropyGradient(r.s, one(), r.indicesOf(tensor.Int64, []int64{1}, 1), ops.LossGradient{Mean: true}, ops.Ignored(1))
 	require.NoError(t, err)
 	r.near([]float64{nan}, none, 0, 0, "the mean of none")
-	empty, _, err := r.o.CrossEntropyGradient(r.s, r.zeros(0, 3), r.made(tensor.Int64, 0), ops.LossGradient{})
-	require.NoError(t, err)
-	r.near([]float64{0}, empty, 0, 0, "the sum of none")
+	for _, shape := range [][]int{{0}, {2, 0}} {
+		for _, options := range [][]ops.LossOption{nil, {ops.Ignored(1)}} {
+			for mean, want := range map[bool]float64{false: 0, true: nan} {
+				empty, losses, err := r.o.CrossEntropyGradient(
+					r.s, r.zeros(append(slices.Clone(shape), 3)...), r.made(tensor.Int64, shape...), ops.LossGradient{Mean: mean}, options...)
+				require.NoError(t, err)
+				r.near([]float64{want}, empty, 0, 0, "no rows, mean ", mean, options)
+				require.Equal(t, shape, losses.Shape())
+			}
+		}
+	}
 }
 
 // The gradient is the derivative of the loss, by differences.
