@@ -33,7 +33,7 @@ type settings struct {
 // Option configures Open.
 type Option func(*settings)
 
-// Config returns the device's configuration: limits, footprint, events. Driver and Observer are set by Open.
+// Config returns the device's configuration: limits, footprint, events. Open sets Driver; an Observer is told as well.
 func Config(c vram.Config) Option { return func(s *settings) { s.config = c } }
 
 // Machine returns the simulated machine: memory, granularity, clock.

@@ -2,6 +2,7 @@ package vramtest_test
 
 import (
 	"fmt"
+	"reflect"
 	"runtime"
 	"strings"
 	"testing"
@@ -256,6 +257,40 @@ func TestOptions(t *testing.T) {
 		require.ErrorIs(t, err, vram.ErrOutOfMemory)
 		require.NoError(t, dev.Close())
 		assert.Equal(t, []string{"allocated", "freed", "closed"}, told)
+	}
+}
+
+// All functions of an Observer are called, with the same arguments, also one that the checker does not need.
+func TestWatchTellsTheObserverOfAll(t *testing.T) {
+	arguments := map[reflect.Type]reflect.Value{}
+	for _, a := range []any{vram.BufferEvent{Ptr: 1 << 20, Bytes: 4096, Tag: "named"}, cudadrv.Ptr(1 << 21), int64(-7), new(vram.OutOfMemoryError)} {
+		arguments[reflect.TypeOf(a)] = reflect.ValueOf(a)
+	}
+	var told []any
+	config := vram.Config{Driver: sim.New(sim.Config{})}
+	also := reflect.ValueOf(&config.Observer).Elem()
+	for i := range also.NumField() {
+		also.Field(i).Set(reflect.MakeFunc(also.Field(i).Type(), func(given []reflect.Value) []reflect.Value {
+			told = append(told, also.Type().Field(i).Name)
+			for _, a := range given {
+				told = append(told, a.Interface())
+			}
+			return nil
+		}))
+	}
+	watched, _ := vramtest.Watch(config)
+	for i := range also.NumField() {
+		name, f := also.Type().Field(i).Name, reflect.ValueOf(watched.Observer).Field(i)
+		require.False(t, f.IsNil(), name)
+		want, given := []any{name}, []reflect.Value{}
+		for of := range f.Type().Ins() {
+			a := arguments[of]
+			require.True(t, a.IsValid(), "%s: no value of type %v", name, of)
+			want, given = append(want, a.Interface()), append(given, a)
+		}
+		told = nil
+		f.Call(given)
+		assert.Equal(t, want, told)
 	}
 }
 

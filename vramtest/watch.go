@@ -16,25 +16,23 @@ func Watch(config vram.Config) (watched vram.Config, program *hazard.Driver) {
 	helpers := site.NewHelpers(config.Helpers)
 	program.SetHelpers(helpers)
 	config.Driver = program.Allocator()
-	config.Observer = vram.Observer{
-		Allocated: func(e vram.BufferEvent) {
-			checker.Allocated(hazard.Buffer{Ptr: e.Ptr, Bytes: e.Bytes, Stream: e.Handle, StreamID: e.Stream, Tag: e.Tag, Allocated: e.Place})
-			if also.Allocated != nil {
-				also.Allocated(e)
-			}
-		},
-		Freed: func(e vram.BufferEvent) {
-			checker.Freed(e.Ptr, e.Place)
-			if also.Freed != nil {
-				also.Freed(e)
-			}
-		},
-		Closed: func() {
-			checker.Closed(helpers.Here(0))
-			if also.Closed != nil {
-				also.Closed()
-			}
-		},
+	config.Observer.Allocated = func(e vram.BufferEvent) {
+		checker.Allocated(hazard.Buffer{Ptr: e.Ptr, Bytes: e.Bytes, Stream: e.Handle, StreamID: e.Stream, Tag: e.Tag, Allocated: e.Place})
+		if also.Allocated != nil {
+			also.Allocated(e)
+		}
+	}
+	config.Observer.Freed = func(e vram.BufferEvent) {
+		checker.Freed(e.Ptr, e.Place)
+		if also.Freed != nil {
+			also.Freed(e)
+		}
+	}
+	config.Observer.Closed = func() {
+		checker.Closed(helpers.Here(0))
+		if also.Closed != nil {
+			also.Closed()
+		}
 	}
 	return config, program
 }
