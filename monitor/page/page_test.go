@@ -8,6 +8,7 @@ import (
 	"mime"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -228,10 +229,31 @@ func TestHeadersOfEachAnswer(t *testing.T) {
 	assert.Equal(t, "GET, HEAD", sent(serve(s.page, http.MethodPost, "/")).Get("Allow"))
 	assert.Contains(t, serve(&page.Page{}, http.MethodGet, "/").Body.String(), "not made by New")
 
-	// Mounted without its slash, it leads to the address with one.
-	w := serve(http.StripPrefix("/debug/vram", s.page), http.MethodGet, "/debug/vram")
-	assert.Equal(t, http.StatusMovedPermanently, w.Code)
-	assert.Equal(t, "vram/", sent(w).Get("Location"))
+	// Mounted without its slash, it leads to the address with one, which has the same query.
+	for _, c := range []struct{ prefix, target, want string }{
+		{"/debug/vram", "/debug/vram", "/debug/vram/"},
+		{"/debug/vram", "/debug/vram?device=1", "/debug/vram/?device=1"},
+		{"/debug/vram", "/debug/vram?of=a/b&of=?", "/debug/vram/?of=a/b&of=?"},
+		{"/debug/vram", "http://example.com/debug/vram?device=1", "/debug/vram/?device=1"},
+		{"/debug/gpu:0", "/debug/gpu:0?device=1", "/debug/gpu:0/?device=1"},
+		{"/a b", "/a%20b", "/a%20b/"},
+		{"/debug/vram/", "/debug/vram/?device=1", ""},
+		{"/", "/?device=1", ""},
+	} {
+		mounted := http.StripPrefix(c.prefix, s.page)
+		w := serve(mounted, http.MethodGet, c.target)
+		if c.want != "" {
+			require.Equal(t, http.StatusMovedPermanently, w.Code, c.target)
+			from, err := url.Parse(c.target)
+			require.NoError(t, err)
+			to, err := from.Parse(sent(w).Get("Location"))
+			require.NoError(t, err)
+			require.Equal(t, c.want, to.RequestURI())
+			w = serve(mounted, http.MethodGet, to.RequestURI())
+		}
+		assert.Equal(t, http.StatusOK, w.Code, c.target)
+		assert.Equal(t, "text/html; charset=utf-8", sent(w).Get("Content-Type"), c.target)
+	}
 }
 
 // A viewer gets the history, then samples, and the stream ends with the page.

@@ -62,11 +62,16 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (p *Page) route(w http.ResponseWriter, r *http.Request) {
 	ctx, end := context.WithTimeout(r.Context(), readLimit)
 	defer end()
+	mounted, query, asked := strings.Cut(r.RequestURI, "?")
 	switch name := path.Base(r.URL.Path); {
-	case r.URL.Path == "": // under http.StripPrefix, without the slash that relative addresses need
-		w.Header().Set("Location", path.Base(r.RequestURI)+"/")
+	case r.URL.Path == "" && !strings.HasSuffix(mounted, "/"): // under http.StripPrefix, without the slash that relative addresses need
+		to := "./" + path.Base(mounted) + "/" // a name with a colon alone would begin with a scheme
+		if asked {
+			to += "?" + query
+		}
+		w.Header().Set("Location", to)
 		w.WriteHeader(http.StatusMovedPermanently)
-	case strings.HasSuffix(r.URL.Path, "/"):
+	case r.URL.Path == "", strings.HasSuffix(r.URL.Path, "/"):
 		file(w, r, "index.html")
 	case name == "stats.json":
 		answer(w)(p.sampler.newest(ctx))
