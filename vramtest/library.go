@@ -201,7 +201,8 @@ func execute(compute func(*LibraryCall) error, arguments []cudadrv.LibraryArgume
 			}
 		}
 	}
-	if err := errors.Join(compute(c), c.err); err != nil {
+	err := compute(c) // may set c.err
+	if err = errors.Join(err, c.err); err != nil {
 		return err
 	}
 	for i := range c.arguments {
