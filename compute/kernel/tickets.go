@@ -174,5 +174,8 @@ func (t *contextTickets) of(c *cuda.Context, captured bool, bytes int64) (ticket
 		}
 	}
 	b, err := c.AllocZeroed(bytes)
-	return tickets{at: cuda.Range{Buffer: b, Bytes: bytes}, own: true}, err
+	if err != nil {
+		return tickets{}, err
+	}
+	return tickets{at: cuda.Range{Buffer: b, Bytes: bytes}, own: true}, nil
 }

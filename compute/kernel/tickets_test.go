@@ -10,11 +10,13 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/compute/kernel"
 	"github.com/go-vram/vram/compute/kernel/expr"
 	"github.com/go-vram/vram/compute/kernel/plan"
 	"github.com/go-vram/vram/compute/tensor"
 	"github.com/go-vram/vram/cuda"
+	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/fault"
 	"github.com/go-vram/vram/cudadrv/sim"
 	"github.com/go-vram/vram/cudadrv/sim/ptxrun"
@@ -105,6 +107,28 @@ func TestTicketsOfAFirstCapture(t *testing.T) {
 	want, err := tensor.Item[float32](s.total)
 	require.NoError(t, err)
 	s.same(g, want)
+}
+
+// A launch of a capture that gets no tickets of its own fails with the driver's error alone, and frees nothing else.
+func TestNoTicketsForACapture(t *testing.T) {
+	for name, before := range map[string]func(*split) error{
+		"there are none":       func(*split) error { return nil },
+		"the stock is used up": func(s *split) error { return errors.Join(s.run(), s.capture(kernel.TicketSlots).Close()) },
+	} {
+		s := newSplit(t)
+		require.NoError(t, before(s), name)
+		live := s.dev.Stats().LiveBytes
+		require.NoError(t, s.faults.Add(fault.Rule{Func: "cuMemsetD8Async", Result: cudadrv.NotSupported}))
+		_, err := s.c.Capture(s.run)
+		s.faults.Clear()
+		require.ErrorIs(t, err, cudadrv.NotSupported, name)
+		require.NotErrorIs(t, err, vram.ErrBadFree, name)
+		assert.Equal(t, live, s.dev.Stats().LiveBytes, name)
+		require.NoError(t, s.run(), name)
+		want, err := tensor.Item[float32](s.total)
+		require.NoError(t, err, name)
+		s.same(s.capture(1), want)
+	}
 }
 
 // A stock is used up by captures and renewed by the next launch; graphs keep the memory that they have.
