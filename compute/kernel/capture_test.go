@@ -17,6 +17,8 @@ import (
 	"github.com/go-vram/vram/cuda"
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/fault"
+	"github.com/go-vram/vram/cudadrv/sim"
+	"github.com/go-vram/vram/cudadrv/sim/ptxrun"
 	"github.com/go-vram/vram/internal/launchlog"
 )
 
@@ -198,5 +200,56 @@ func TestACaptureBeginsAtCallsOfAMeasurement(t *testing.T) {
 		}
 		assert.Greater(t, at, int64(10))
 		assert.Positive(t, refused)
+	})
+}
+
+// A Run that may not wait for its stream, or cannot, leaves the measurement to the next one. One that may not as the stream is captured past
+// package cuda takes the best known variant.
+func TestARunThatCannotWaitMeasuresNothing(t *testing.T) {
+	driver := sim.New(sim.Config{Bytes: true, Executor: ptxrun.New(ptxrun.Config{})})
+	faults := fault.Wrap(driver)
+	gpu := driver.Device(0)
+	newNegation := func(t *testing.T) *negation {
+		t.Helper()
+		n := newRigOn(t, faults, kernel.WithTuning(small(kernel.Tuning{Mode: kernel.TuneNow})), kernel.WithClock(times{faster: 100}.of)).negation()
+		require.NoError(t, n.y.Allocate())
+		_, err := n.k.Prepare(outs(n.y), n.x).Await(t.Context())
+		require.NoError(t, err)
+		return n
+	}
+	t.Run("captured", func(t *testing.T) {
+		n := newNegation(t)
+		stream := n.c.Stream().Handle()
+		require.NoError(t, gpu.StreamBeginCapture(stream, cudadrv.CaptureRelaxed))
+		err := n.k.Run(n.c, outs(n.y), n.x)
+		g, ended := gpu.StreamEndCapture(stream)
+		require.NoError(t, ended)
+		require.NoError(t, gpu.GraphDestroy(g))
+		require.NoError(t, err)
+		assert.Equal(t, int64(1), n.kernels.Stats().TuningDeferred)
+		n.runs(128)
+		assert.Equal(t, int64(1), n.kernels.Stats().Tuned)
+	})
+	t.Run("failed", func(t *testing.T) {
+		n := newNegation(t)
+		require.NoError(t, faults.Add(fault.Rule{Func: "cuStreamSynchronize", Result: cudadrv.NotSupported}))
+		err := n.k.Run(n.c, outs(n.y), n.x)
+		faults.Clear()
+		require.ErrorIs(t, err, cudadrv.NotSupported)
+		assert.Zero(t, n.kernels.Stats().TuningDeferred)
+		n.runs(128)
+		assert.Equal(t, int64(1), n.kernels.Stats().Tuned)
+	})
+	t.Run("panicked", func(t *testing.T) {
+		n := newNegation(t)
+		faults.SetBefore(func(function string) {
+			if function == "cuStreamSynchronize" {
+				panic("the driver's")
+			}
+		})
+		assert.Panics(t, func() { _ = n.k.Run(n.c, outs(n.y), n.x) })
+		faults.SetBefore(nil)
+		n.runs(128)
+		assert.Equal(t, int64(1), n.kernels.Stats().Tuned)
 	})
 }

@@ -146,7 +146,7 @@ func (s *choices) key(at class) tune.Key {
 	return tune.Key{Kernel: s.program.String(), Layouts: s.program.Describe(at.kind), Rows: int(at.rows), Cols: int(at.cols)}
 }
 
-// giveUp ends a measurement that was not completed. Run repeats it only if a capture prevented it.
+// giveUp ends a measurement that was not completed. With retry, as where a capture prevented it, a later Run measures.
 func (s *choices) giveUp(at class, retry bool) {
 	c := (*s.all.Load())[at]
 	if c == nil {

@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"context"
+	"errors"
 	"sync"
 
 	"github.com/go-vram/vram/compute/kernel/plan"
@@ -235,7 +236,7 @@ func (k *Kernel) tuneFirst(c *cuda.Context, f *frame) error {
 		return nil
 	}
 	if cuda.Capturing(c) || cuda.Capturing(t.on()) {
-		choice.state.Store(open)
+		w.lost(true)
 		k.by.counts.deferred.Add(1)
 		return nil
 	}
@@ -243,7 +244,11 @@ func (k *Kernel) tuneFirst(c *cuda.Context, f *frame) error {
 		t.enqueue(context.Background(), w)
 		return nil
 	}
-	if err := t.now(c, w); err != nil {
+	switch err := t.now(c, w); {
+	case errors.Is(err, cuda.ErrCapturing): // a capture that has begun since, or past package cuda
+		k.by.counts.deferred.Add(1)
+		return nil
+	case err != nil:
 		return err
 	}
 	return f.fit(k)

@@ -118,11 +118,18 @@ func (t *tuner) enqueue(with context.Context, w *work) measurement {
 }
 
 // now waits for the work of a Run's stream, measures, and waits. It counts and logs the result; Run then takes the best variant
-// known.
+// known. Errors, with which nothing is measured: the errors of cuda.Context.Synchronize.
 func (t *tuner) now(c *cuda.Context, w *work) error {
+	waited := false
+	defer func() {
+		if !waited { // also after a panic of the driver
+			w.lost(true)
+		}
+	}()
 	if err := c.Synchronize(context.Background()); err != nil {
 		return err
 	}
+	waited = true
 	_, _ = t.enqueue(context.Background(), w).await(context.Background()) // counted and logged
 	return nil
 }
