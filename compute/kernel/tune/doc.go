@@ -10,9 +10,10 @@
 //
 // # Ranking
 //
-// Rank orders the verified variants that are faster than the reference by more than MarginPercent, and by more than both spreads. Of equal
-// ones the first name counts. Where none is, the reference stays: ties change nothing. A row is of one code: the caller compares
-// the hash with the code that there is, and passes over rows of other code. So a change of one variant leaves the others' rows valid.
+// Rank orders the verified variants that are faster than the reference by more than MarginPercent, and by more than the mean of both
+// spreads: then the middle halves of their times lie apart, if each lies evenly around its median. Of equal ones the first name counts.
+// Where none is, the reference stays: ties change nothing. A row is of one code: the caller compares the hash with the code that there is,
+// and passes over rows of other code. So a change of one variant leaves the others' rows valid.
 //
 // # Contest
 //

@@ -29,7 +29,8 @@ func Rank(rows []Row) []Row {
 
 func (r Row) timed() bool { return r.State == Verified && r.Rounds > 0 && r.Median > 0 }
 
-// beats reports whether a variant is faster than the reference beyond noise.
+// beats reports whether a variant is faster than the reference beyond noise: by the margin, and so that the middle halves of the times
+// lie apart.
 func (r Row) beats(reference Row) bool {
 	gain := reference.Median - r.Median
 	return gain > reference.Median*MarginPercent/100 && gain > (r.Spread+reference.Spread)/2
