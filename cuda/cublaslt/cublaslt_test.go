@@ -173,38 +173,36 @@ func TestThePlanThatWasUsedLastStays(t *testing.T) {
 	require.NoError(t, h.Close())
 }
 
-// The library's errors at the end of a handle are Close's. A library that lacks a function is none.
+// The library's errors at the end of a handle are Close's, and another call ends the rest. A library that lacks a function is none.
 func TestErrorsAtTheEnds(t *testing.T) {
 	r := newRig(t)
-	h, err := cublaslt.Open(r.c)
-	require.NoError(t, err)
 	p, e, o := r.ones(gemm.Problem{M: 4, N: 4, K: 4})
-	require.NoError(t, r.multiply(h, p, e, o))
-	require.NoError(t, r.c.Synchronize(context.Background()))
-	assert.Regexp(t, `^cuBLASLt \d+\.\d+\.\d+$`, h.Library())
-	plan, err := h.Plan(p, cublaslt.AlignmentOf(p, o), false)
-	require.NoError(t, err)
-	assert.Equal(t, h.Library(), plan.Library)
-	w, err := r.c.Workspace(max(plan.WorkspaceBytes, 1))
-	require.NoError(t, err)
-	r.fail("cublasLtMatrixLayoutDestroy", 1, 14)
-	r.kept++
-	var failed *cublaslt.StatusError
-	require.ErrorAs(t, h.Close(), &failed)
-	assert.Equal(t, "cublasLtMatrixLayoutDestroy", failed.Func)
-	require.NoError(t, h.Close())
-	require.ErrorIs(t, plan.Launch(r.c, o, e, cuda.Part(w, 0, plan.WorkspaceBytes)), cuda.ErrNotOpen)
-	h, err = cublaslt.Open(r.c)
-	require.NoError(t, err)
-	r.fail("cublasLtDestroy", 1, 14)
-	r.kept++
-	require.ErrorAs(t, h.Close(), &failed)
-	assert.Equal(t, "cublasLtDestroy", failed.Func)
+	for _, name := range []string{"cublasLtMatmulDescDestroy", "cublasLtMatrixLayoutDestroy", "cublasLtDestroy"} {
+		h, err := cublaslt.Open(r.c)
+		require.NoError(t, err)
+		require.NoError(t, r.multiply(h, p, e, o))
+		require.NoError(t, r.c.Synchronize(context.Background()))
+		assert.Regexp(t, `^cuBLASLt \d+\.\d+\.\d+$`, h.Library())
+		plan, err := h.Plan(p, cublaslt.AlignmentOf(p, o), false)
+		require.NoError(t, err)
+		assert.Equal(t, h.Library(), plan.Library)
+		w, err := r.c.Workspace(max(plan.WorkspaceBytes, 1))
+		require.NoError(t, err)
+		r.fail(name, 1, 14)
+		var failed *cublaslt.StatusError
+		require.ErrorAs(t, h.Close(), &failed, name)
+		assert.Equal(t, name, failed.Func)
+		require.ErrorIs(t, plan.Launch(r.c, o, e, cuda.Part(w, 0, plan.WorkspaceBytes)), cuda.ErrNotOpen, name)
+		for range 2 {
+			require.NoError(t, h.Close(), name)
+			assert.Zero(t, r.live(), name)
+		}
+	}
 	assert.Zero(t, (*cublaslt.Handle)(nil).Plans())
 	assert.Zero(t, new(cublaslt.Handle).Plans())
 
 	t.Setenv(cublaslt.Variable, "libc.so.6")
-	_, err = cublaslt.Open(r.c)
+	_, err := cublaslt.Open(r.c)
 	var absent *cublaslt.AbsentError
 	require.ErrorAs(t, err, &absent)
 	assert.Equal(t, []string{"libc.so.6"}, absent.Tried)

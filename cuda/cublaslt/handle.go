@@ -25,7 +25,8 @@ type Handle struct {
 	handle uintptr
 	plans  map[planKey]*list.Element // of *Plan
 	recent *list.List                // the plan that was used last is first
-	closed bool
+	closed bool                      // no plan is made or launched
+	ended  bool                      // all is destroyed
 }
 
 // frame is the memory of calls, in the heap.
@@ -85,14 +86,15 @@ func (h *Handle) call(f function, n int) error {
 	return nil
 }
 
-// Close destroys the handle and its plans. Submitted products still run. Idempotent.
+// Close destroys the handle and its plans. Submitted products still run. Idempotent. After an error, the library's or one of
+// cuda.Context.WithContext, another call destroys the rest.
 func (h *Handle) Close() error {
 	if h == nil || h.on == nil {
 		return cuda.ErrNotOpen
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.closed {
+	if h.ended {
 		return nil
 	}
 	h.closed = true
@@ -101,8 +103,9 @@ func (h *Handle) Close() error {
 		for at := h.recent.Front(); at != nil; at = at.Next() {
 			failed = errors.Join(failed, h.drop(at.Value.(*Plan))) //nolint:forcetypeassert // the list's
 		}
-		h.frame.args[0] = h.handle
-		return errors.Join(failed, h.call(destroy, 1))
+		failed = errors.Join(failed, h.end(destroy, &h.handle))
+		h.ended = failed == nil
+		return failed
 	})
 }
 

@@ -181,7 +181,7 @@ func (h *Handle) layout(t gemm.Type, columns, rows, ld, batch, stride int64) (ui
 		h.set(layoutSet, l, layoutBatch, uint64(batch), 4),   //nolint:gosec // 0 or more
 		h.set(layoutSet, l, layoutStride, uint64(stride), 8)) //nolint:gosec // 0 or more
 	if err != nil {
-		err = errors.Join(err, h.end(layoutDestroy, l))
+		err = errors.Join(err, h.end(layoutDestroy, &l))
 		l = 0
 	}
 	return l, err
@@ -208,23 +208,26 @@ func (h *Handle) set(f function, object uintptr, attribute, value uint64, bytes 
 	return h.call(f, 4)
 }
 
-func (h *Handle) end(f function, object uintptr) error {
-	if object == 0 {
+// end destroys an object, if there is one, and forgets it unless the library fails.
+func (h *Handle) end(f function, object *uintptr) error {
+	if *object == 0 {
 		return nil
 	}
-	h.frame.args[0] = object
-	return h.call(f, 1)
+	h.frame.args[0] = *object
+	err := h.call(f, 1)
+	if err == nil {
+		*object = 0
+	}
+	return err
 }
 
 // drop destroys the descriptors of a plan. A launch of the plan makes new ones.
 func (h *Handle) drop(plan *Plan) error {
 	plan.dropped = true
-	err := h.end(descDestroy, plan.desc)
-	for i, l := range plan.layouts {
-		err = errors.Join(err, h.end(layoutDestroy, l))
-		plan.layouts[i] = 0
+	err := h.end(descDestroy, &plan.desc)
+	for i := range plan.layouts {
+		err = errors.Join(err, h.end(layoutDestroy, &plan.layouts[i]))
 	}
-	plan.desc = 0
 	return err
 }
 
@@ -234,7 +237,7 @@ func (h *Handle) ask(plan *Plan) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, h.end(preferenceDestroy, preference)) }()
+	defer func() { err = errors.Join(err, h.end(preferenceDestroy, &preference)) }()
 	err = h.set(preferenceSet, preference, preferenceWorkspace, MaxWorkspaceBytes, 8)
 	if plan.key.problem.Out.Bytes() == halfBytes {
 		err = errors.Join(err, h.set(preferenceSet, preference, preferenceReductions, reductionComputeType, 4))

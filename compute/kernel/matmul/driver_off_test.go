@@ -9,15 +9,18 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
+	"unsafe"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-vram/vram/compute/kernel/matmul"
 	"github.com/go-vram/vram/compute/kernel/matmul/internal/variant"
+	"github.com/go-vram/vram/cuda"
 	"github.com/go-vram/vram/cuda/cublaslt"
 	"github.com/go-vram/vram/cuda/gemm"
 	"github.com/go-vram/vram/cudadrv"
@@ -177,4 +180,33 @@ func TestOlderDevices(t *testing.T) {
 		require.ErrorIs(t, err, matmul.ErrUnsupported)
 		r.free(x)
 	}
+}
+
+// A Close that the library refuses to end the handle for is tried again by another one. No product is computed in between.
+func TestARefusedEndOfTheLibrary(t *testing.T) {
+	r := newRig(t)
+	fake, err := library.Open(os.Getenv(cublaslt.Variable))
+	require.NoError(t, err)
+	control := func(name string, args ...uintptr) uintptr {
+		f, err := fake.Function(name)
+		require.NoError(t, err)
+		return f.Call(args)
+	}
+	random, p := newRandom(3), gemm.Problem{M: 8, N: 8, K: 8}
+	assert.NotEmpty(t, r.multiply(random, p, 1, 0, 0, matmul.Library).Library)
+	name := []byte("cublasLtDestroy\x00")
+	control("fakecublaslt_fail", uintptr(unsafe.Pointer(&name[0])), 1, 14)
+	var refused *cublaslt.StatusError
+	require.ErrorAs(t, r.m.Close(), &refused)
+	assert.Equal(t, "cublasLtDestroy", refused.Func)
+	x := r.product(random, p, 1, 0, 0)
+	_, err = r.m.Multiply(r.c, p, x.operands(), matmul.Library)
+	require.ErrorIs(t, err, cuda.ErrNotOpen)
+	r.free(x)
+	assert.Positive(t, control("fakecublaslt_live"))
+	for range 2 {
+		require.NoError(t, r.m.Close())
+		assert.Zero(t, control("fakecublaslt_live"))
+	}
+	runtime.KeepAlive(name)
 }

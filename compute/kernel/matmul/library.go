@@ -19,7 +19,7 @@ type library struct {
 // answer is the result of opening.
 type answer struct {
 	handle *cublaslt.Handle
-	err    error
+	err    error // with a handle: it is closed
 }
 
 // open opens the library once, and remembers if it is absent.
@@ -38,14 +38,19 @@ func (l *library) open() (*cublaslt.Handle, error) {
 	return a.handle, a.err
 }
 
+// close ends the handle. Another call tries again after an error.
 func (l *library) close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	a := l.asked.Swap(&answer{err: cuda.ErrNotOpen})
-	if a == nil || a.handle == nil {
+	closed := &answer{err: cuda.ErrNotOpen}
+	if a := l.asked.Load(); a != nil {
+		closed.handle = a.handle
+	}
+	l.asked.Store(closed)
+	if closed.handle == nil {
 		return nil
 	}
-	return a.handle.Close()
+	return closed.handle.Close()
 }
 
 // plan is the library's plan for a problem. With the choice Any, products with one row or column are not asked for: they are

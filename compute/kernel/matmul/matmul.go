@@ -336,7 +336,8 @@ func (m *Multiplier) multiply(c *cuda.Context, p Problem, e gemm.Extent, o Opera
 	return path, m.kernels.launch(c, inner, e, o, l, work)
 }
 
-// Close unloads the kernels and ends the library's handle. Products must have finished, and graphs with them be closed.
+// Close unloads the kernels and ends the library's handle. Products must have finished, and graphs with them be closed. Idempotent.
+// After an error another call tries again.
 func (m *Multiplier) Close() error {
 	if m == nil || m.kernels == nil {
 		return cuda.ErrNotOpen
