@@ -72,7 +72,8 @@ func (o Attentions) AttentionBackward(at tensor.Context, grad, out, lse, q, k, v
 
 // AttentionBackwardInto writes AttentionBackward to tensors of the same types, which must not overlap the operands, nor each
 // other: that is kernel.ErrOverlap. Views of one tensor whose rows alternate, as the parts of a product for queries, keys and
-// values, do not overlap if they have one shape.
+// values, do not overlap if they have one shape. A gradient that is nil is not written: it takes temporary memory, unless all three
+// are nil.
 func (o Attentions) AttentionBackwardInto(at tensor.Context, dq, dk, dv, grad, out, lse, q, k, v *tensor.Tensor, how AttentionConfig) error {
 	err := attend(at, o.set, how, [attended]*tensor.Tensor{q, k, v, out, lse, grad, dq, dk, dv}, attendDQ, attendDK, attendDV)
 	if err != nil {
@@ -89,7 +90,7 @@ const (
 	attendOut
 	attendLSE
 	attendGrad
-	attendDQ
+	attendDQ // the gradients have the order of q, k and v
 	attendDK
 	attendDV
 	attended
@@ -103,6 +104,7 @@ type attending struct {
 	how     AttentionConfig
 	all     [attended]*tensor.Tensor // nil where the call has none; copies of those whose layout no kernel takes
 	written [attended]bool
+	back    bool // the gradients are computed
 	problem attention.Problem
 	numbers attention.Operands // ranges of int32 alone
 }
@@ -118,15 +120,13 @@ func attend(at tensor.Context, s *set, how AttentionConfig, all [attended]*tenso
 	if !found {
 		a = new(attending)
 	}
-	*a = attending{set: s, how: how, all: all}
+	*a = attending{set: s, how: how, all: all, back: written[0] == attendDQ}
 	defer func() {
 		*a = attending{}
 		attendings.Put(a)
 	}()
 	return a.run(at, written)
 }
-
-func (a *attending) backward() bool { return a.written[attendDQ] }
 
 // run checks the tensors and submits the launches.
 func (a *attending) run(at tensor.Context, written []int) error {
@@ -136,7 +136,7 @@ func (a *attending) run(at tensor.Context, written []int) error {
 		return err
 	}
 	for _, i := range written {
-		a.written[i] = a.all[i] != nil || i == attendDQ
+		a.written[i] = a.all[i] != nil
 	}
 	if err := a.types(); err != nil {
 		return err
@@ -147,14 +147,20 @@ func (a *attending) run(at tensor.Context, written []int) error {
 	if err := a.apart(); err != nil {
 		return err
 	}
-	return a.packed(0)
+	switch {
+	case !a.back:
+		return a.packed(0)
+	case a.all[attendDQ] == nil && a.all[attendDK] == nil && a.all[attendDV] == nil:
+		return nil
+	}
+	return a.whole(attendDQ)
 }
 
 // types checks the types. Errors: tensor.ErrNoTensor, *tensor.TypeError.
 func (a *attending) types() error {
 	of := a.all[attendQ].Type()
 	for i, t := range a.all {
-		if t == nil && i >= attendLSE && !a.backward() {
+		if t == nil && (i >= attendDQ || i >= attendLSE && !a.back) {
 			continue
 		}
 		want := of
@@ -339,6 +345,25 @@ func alternate(a, b *tensor.Tensor) bool {
 	return err == nil && !both.MayOverlap()
 }
 
+// whole submits the launches, with temporary memory for the gradients from a number on that are skipped.
+func (a *attending) whole(from int) error {
+	for i := from; i < attended; i++ {
+		if a.all[i] != nil {
+			continue
+		}
+		like := a.all[i-attendDQ]
+		l, err := layout.Of(like.Shape()...)
+		if err != nil {
+			return err
+		}
+		return temporary(a.in, like.Type(), l, func(skipped *tensor.Tensor) error {
+			a.all[i] = skipped
+			return a.whole(i + 1)
+		})
+	}
+	return a.packed(0)
+}
+
 // packed submits the launches, with copies of the tensors from a number on whose layouts the kernels do not take.
 func (a *attending) packed(from int) error {
 	for i := from; i < attended; i++ {
@@ -425,7 +450,7 @@ func (a *attending) launch() error {
 	}
 	o := a.numbers
 	o.Q, o.K, o.V, o.O, o.LSE = m[attendQ], m[attendK], m[attendV], m[attendOut], m[attendLSE]
-	if a.backward() {
+	if a.back {
 		return a.set.attention.Backward(a.on, a.problem, o, attention.Gradients{O: m[attendGrad], Q: m[attendDQ], K: m[attendDK], V: m[attendDV]})
 	}
 	return a.set.attention.Forward(a.on, a.problem, o)

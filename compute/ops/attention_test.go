@@ -146,6 +146,57 @@ func TestAttentionOfParts(t *testing.T) {
 	require.ErrorIs(t, r.o.AttentionInto(r.s, x[0], nil, x[0], x[1], x[2], how), kernel.ErrOverlap)
 }
 
+// Gradients that are nil are left out, and the others have the same bits: in each layout, and of sequences. Without any, nothing is launched.
+func TestSomeGradientsOfAttention(t *testing.T) {
+	r := newRig(t)
+	offsets := r.made(tensor.Int32, 3)
+	require.NoError(t, tensor.Write(offsets, []int32{2, 5, 7}))
+	for name, c := range map[string]struct {
+		batch []int
+		how   ops.AttentionConfig
+	}{
+		"batches":   {[]int{1}, ops.AttentionConfig{Causal: true}},
+		"sequences": {nil, ops.AttentionConfig{QueryOffsets: offsets, KeyOffsets: offsets}},
+	} {
+		shape := func(heads int) []int { return append(slices.Clone(c.batch), heads, 9, 64) }
+		q, _ := r.halves(viewContiguous, tensor.Float16, shape(2)...)
+		k, _ := r.halves(viewContiguous, tensor.Float16, shape(1)...)
+		out, lse := r.laidRows(viewContiguous, tensor.Float16, shape(2)...), r.laidRows(viewContiguous, tensor.Float32, shape(2)[:len(shape(2))-1]...)
+		require.NoError(t, r.o.AttentionInto(r.s, out, lse, q, k, k, c.how))
+		gradients := func(kind, given int) (all [3]*tensor.Tensor) {
+			for i, heads := range []int{2, 1, 1} {
+				if given&(1<<i) != 0 {
+					all[i] = r.laidRows(kind, tensor.Float16, shape(heads)...)
+				}
+			}
+			return all
+		}
+		back := func(d [3]*tensor.Tensor, grad *tensor.Tensor) error {
+			return r.o.AttentionBackwardInto(r.s, d[0], d[1], d[2], grad, out, lse, q, k, k, c.how)
+		}
+		want := gradients(viewContiguous, 7)
+		require.NoError(t, back(want, q))
+		for given := range 7 {
+			got := gradients([]int{viewContiguous, viewStep}[given%2], given)
+			require.NoError(t, back(got, q), "%s %b", name, given)
+			for i, x := range got {
+				if x != nil {
+					r.near(r.read(want[i]).values, x, 0, 0, name, given, i)
+				}
+			}
+		}
+		require.ErrorIs(t, back([3]*tensor.Tensor{}, nil), tensor.ErrNoTensor)
+		require.ErrorIs(t, back([3]*tensor.Tensor{nil, want[0]}, q), ops.ErrShape)
+		require.ErrorIs(t, back([3]*tensor.Tensor{1: want[1], 2: want[1]}, q), kernel.ErrOverlap)
+		profile, err := r.c.StartProfile()
+		require.NoError(t, err)
+		require.NoError(t, back([3]*tensor.Tensor{}, q))
+		launched, err := profile.Stop()
+		require.NoError(t, err)
+		assert.Empty(t, launched)
+	}
+}
+
 // Sequences by offsets, and caches in pages with lengths, have the results of each sequence alone.
 func TestAttentionOfSequences(t *testing.T) {
 	r := newRig(t)

@@ -3,7 +3,8 @@ package ops
 import "github.com/go-vram/vram/compute/tensor"
 
 // Gradients compute the gradients of an operation's operands from the gradient of its result. They have the types of the
-// operands and are summed over the axes along which the operands were broadcast. Into forms skip an output that is nil.
+// operands and are summed over the axes along which the operands were broadcast. Into forms with several gradients skip one that is
+// nil.
 type Gradients struct {
 	elementGradients
 	activationGradients
