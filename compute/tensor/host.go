@@ -181,16 +181,17 @@ func Fill[T Element](at Context, t *Tensor, value T) error {
 	if err := fits[T]("fill", t, t.Len()); err != nil || t.Len() == 0 {
 		return err
 	}
+	contiguous := t.layout.Contiguous()
+	if !contiguous && t.layout.MayOverlap() {
+		return &LayoutError{Op: "fill", Layout: t.layout, Detail: "the tensor has elements that are one"}
+	}
 	b, err := t.memory("fill")
 	if err != nil {
 		return err
 	}
 	bits := hostBytes([]T{value})
-	if t.layout.Contiguous() {
+	if contiguous {
 		return fill(c, b, t.layout, bits)
-	}
-	if t.layout.MayOverlap() {
-		return &LayoutError{Op: "fill", Layout: t.layout, Detail: "the tensor has elements that are one"}
 	}
 	return staged(c, int64(len(bits)), func(stage cuda.Buffer) error {
 		if err := fill(c, stage, layout.Layout{}, bits); err != nil {

@@ -261,6 +261,14 @@ func TestMistakesAreErrors(t *testing.T) {
 	} {
 		require.EqualError(t, err, text)
 	}
+	before := r.liveBytes()
+	late := must(tensor.New(c, tensor.Float32, 3))(t)
+	wide = must(late.Broadcast(4, 3))(t)
+	for _, err := range []error{tensor.Write(wide, make([]float32, 12)), tensor.Fill(c, wide, float32(1)), tensor.Copy(c, wide, wide)} {
+		require.Error(t, err)
+		require.Equal(t, before, r.liveBytes(), "a call that is refused allocates nothing")
+	}
+	require.NoError(t, late.Free())
 	shape := []int{3}
 	_, err := tensor.From(c, []float32{1, 2}, shape...)
 	shape[0] = 7
