@@ -13,7 +13,7 @@ import (
 var (
 	// ErrClosed reports a call after Member.Close or the ledger's Close.
 	ErrClosed = ledger.ErrClosed
-	// ErrLost reports that a grant has ended without Release: a device or its owner is gone, or the lease has ended.
+	// ErrLost reports that a grant has ended without Release: a device or its owner is gone, the lease has ended, or the ledger is closed.
 	ErrLost = errors.New("fleet: the grant is lost")
 	// ErrFenced refuses a ticket that has no living grant on the device, or is older than the device's grant for it.
 	ErrFenced = errors.New("fleet: the ticket has no living grant here")

@@ -370,6 +370,31 @@ func TestAGangThatLosesADevice(t *testing.T) {
 	})
 }
 
+// A grant is lost where its ledger is closed, and is not where that is closed after Release.
+func TestALedgerThatIsClosedBeforeAGrant(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path := t.TempDir()
+		joined(t, patiently(opened(t, path)), fleet.Device{Device: device(t, 64), Name: "a"})
+		for _, released := range []bool{false, true} {
+			l := opened(t, path)
+			grant, err := joined(t, l).Reserve(timed(t), fleet.Request{Wants: []fleet.Want{{Bytes: 40 * mib}}})
+			require.NoError(t, err)
+			if released {
+				require.NoError(t, grant.Release())
+			}
+			synctest.Wait() // it waits in the ledger
+			require.NoError(t, l.Close())
+			<-grant.Done()
+			if released {
+				require.NoError(t, grant.Err())
+			} else {
+				require.ErrorIs(t, grant.Err(), fleet.ErrLost)
+			}
+			require.NoError(t, grant.Release())
+		}
+	})
+}
+
 // doubtful is a ledger whose leases a test ends, and whose answers for one hold have a later fence.
 type doubtful struct {
 	fleet.Ledger

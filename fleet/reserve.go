@@ -161,7 +161,8 @@ func (m *Member) granted(g *gang, step core.RequesterStep) *Grant {
 	}
 	m.tasks.Go(func() {
 		defer close(grant.done)
-		if _, err := g.next(ctx); err == nil || m.running.Err() != nil { // not Release
+		_, err := g.next(ctx)
+		if released := err != nil && ctx.Err() != nil && m.running.Err() == nil; !released {
 			grant.err = errors.Join(ErrLost, g.lease.Close())
 		}
 	})
