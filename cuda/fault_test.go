@@ -126,6 +126,39 @@ func TestALaunchDuringASynchronizeHasNotFinished(t *testing.T) {
 	require.NoError(t, x.Free())
 }
 
+// A launch that another goroutine makes while one waits for its own counts as one that has not finished.
+func TestALaunchDuringABlockingLaunchHasNotFinished(t *testing.T) {
+	g, all := newGPU(t, vram.Config{FaultPlaces: vram.FaultPlacesBlocking})
+	c := all[0]
+	x, err := c.Alloc(64)
+	require.NoError(t, err)
+	launch := func() error { return c.Launch(g.touch, cuda.Cover(1, 1), cuda.In(x)) }
+	waits, goOn, second := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	var count atomic.Int64
+	g.faults.SetBefore(func(function string) {
+		if function != "cuStreamSynchronize" {
+			return
+		}
+		switch count.Add(1) {
+		case 1:
+			go func() { second <- launch() }()
+			<-waits
+		case 2:
+			close(waits)
+			<-goOn
+		}
+	})
+	require.NoError(t, launch())
+	g.breakDown(cudadrv.LaunchFailed)
+	close(goOn)
+	first, ok := errors.AsType[*vram.FaultError](<-second)
+	require.True(t, ok, err)
+	assert.Len(t, first.Launches, 1)
+	g.faults.SetBefore(nil)
+	g.faults.Clear()
+	require.NoError(t, x.Free())
+}
+
 // Launches of several streams are listed, the youngest of each first; a buffer that was freed is not described by its successor.
 func TestAFaultListsLaunchesOfAllStreams(t *testing.T) {
 	g, all := newGPU(t, vram.Config{FaultPlaces: vram.FaultPlacesOn})

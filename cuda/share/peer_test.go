@@ -220,6 +220,20 @@ func TestAGoodbyeThatIsNotTaken(t *testing.T) {
 	require.NoError(t, m.Close())
 }
 
+// Close does not wait for a peer that ends without an answer to the goodbye.
+func TestAPeerThatEndsWithoutAnAnswer(t *testing.T) {
+	s := newSide(t, newFake(t).driver())
+	m, peer := rawPeer(t, s)
+	m.link.Load().timeout = time.Hour
+	closed := inBackground(m.Close)
+	message := make([]byte, noteBytes)
+	_, err := io.ReadFull(peer, message)
+	require.NoError(t, err)
+	require.Equal(t, note{kind: kindGoodbye}.encode(), message)
+	require.NoError(t, peer.Close())
+	require.NoError(t, <-closed)
+}
+
 // The event of a process is destroyed after its peer has closed it.
 func TestThePeerClosesAnEventBeforeItIsDestroyed(t *testing.T) {
 	a, b := newPair(t)
