@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -327,6 +328,38 @@ func TestAFaultNamesTheLaunchOfAGraph(t *testing.T) {
 		}
 		g.faults.Clear()
 		require.NoError(t, errors.Join(graph.Close(), idle.Close(), x.Free()))
+	}
+}
+
+// A launch of a graph waits for no SetArgs that has not begun to change the graph, nor does String: SetArgs waits for the launch.
+func TestALaunchThatIsRecordedDoesNotWaitForSetArgs(t *testing.T) {
+	for _, places := range []vram.FaultPlaces{vram.FaultPlacesOff, vram.FaultPlacesOn, vram.FaultPlacesBlocking} {
+		g, all := newGPU(t, vram.Config{FaultPlaces: places})
+		c := all[0]
+		x, err := c.Alloc(64)
+		require.NoError(t, err)
+		graph, err := c.Capture(func() error { return c.Launch(g.touch, oneThread, cuda.InOut(x)) })
+		require.NoError(t, err)
+		g.faults.SetBefore(func(function string) {
+			if function != "cuGraphGetNodes" { // SetArgs has begun
+				return
+			}
+			launched := make(chan error, 1)
+			go func() {
+				assert.Equal(t, "graph of 1 kernel", graph.String())
+				launched <- graph.Launch(c)
+			}()
+			select {
+			case err := <-launched:
+				assert.NoError(t, err)
+			case <-time.After(10 * time.Second):
+				panic("the launch waits for SetArgs, which will wait for the launch")
+			}
+		})
+		require.NoError(t, graph.SetArgs(0, oneThread, cuda.InOut(x)))
+		g.faults.SetBefore(nil)
+		require.NoError(t, c.Synchronize(t.Context()))
+		require.NoError(t, errors.Join(graph.Close(), x.Free()))
 	}
 }
 

@@ -19,19 +19,19 @@ type Graph struct {
 	captured cudadrv.Graph
 	exec     cudadrv.GraphExec
 	scratch  []Buffer
+	kernels  []*node // in the order of the capture; the slice does not change, and the nodes are under gate.mu
 
 	gate     gate
 	uses     atomic.Pointer[uses]      // of buffers from outside, and of the hold; replaced, never changed
 	launched atomic.Pointer[[]*Stream] // of its launches, except streams that have finished; likewise
 
 	// Under gate.mu:
-	outside uses // of buffers from outside that were captured
-	kernels []*node
+	outside uses             // of buffers from outside that were captured
 	named   bool             // the kernels' nodes are known
 	unused  []*streams.Lease // of replaced arguments, whose memory launches may still use
 }
 
-// enter begins a call that Close and SetArgs wait for.
+// enter begins a call that Close and SetArgs wait for, with gate.mu held: so the call may not wait for that lock.
 func (g *Graph) enter() error {
 	if g == nil || g.on == nil {
 		return ErrNotOpen
@@ -51,7 +51,7 @@ func (g *Graph) Launch(c *Context) error {
 		return err
 	}
 	if c.recording() {
-		return c.failure(c.recorded(g.String(), nil, nil, func() error { return g.launchNow(c) }))
+		return c.failure(c.recorded(g.name(), nil, nil, func() error { return g.launchNow(c) }))
 	}
 	return c.failure(g.launchNow(c))
 }
@@ -179,12 +179,14 @@ func (g *Graph) String() string {
 	if g == nil || g.on == nil {
 		return "no graph"
 	}
-	text := "graph of " + units.Count(len(g.Kernels()), "kernel")
 	if g.gate.closed() {
-		text += ", closed"
+		return g.name() + ", closed"
 	}
-	return text
+	return g.name()
 }
+
+// name names the graph in reports of its launches.
+func (g *Graph) name() string { return "graph of " + units.Count(len(g.kernels), "kernel") }
 
 // Close refuses later launches, waits for the launches in progress, and frees the graph's memory, and buffers from outside that
 // the caller has freed. Idempotent; if the memory could not be freed, the next call tries again.
