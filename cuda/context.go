@@ -113,7 +113,7 @@ func (c *Context) FreeBatch(b []Buffer) error {
 
 // Workspace returns a buffer of at least that size for one piece of work at a time, as libraries require. It belongs to the
 // context: the next call may return the same buffer, or a longer one. In a capture it belongs to the graph, and each call
-// allocates.
+// allocates. Lazily, Kernel and Close wait for the call, so vram.Config.OnOutOfMemory must not call them.
 func (c *Context) Workspace(bytes int64) (Buffer, error) {
 	if !c.opened() {
 		return Buffer{}, ErrNotOpen
@@ -191,26 +191,33 @@ func (c *Context) NewStream() (made *Context, err error) {
 // Close waits for the context's work and unloads them. The context of Open also closes its device, and the stream with it; one of
 // NewStream closes its stream, and waits for its work. The stream and the work of a context of NewContext, other modules, graphs,
 // and other contexts of the stream are not affected. Idempotent: a further call closes only resources that could not be closed
-// before. Errors: of the resources, ErrModuleInUse while a graph has a kernel of Kernel, of a context of Open the errors of
+// before, and waits for the first one. A function of vram.Events may call Close, as it may call that of the device. Errors: of the
+// resources, ErrModuleInUse while a graph has a kernel of Kernel, of a context of Open the errors of
 // vram.Device.Close, as an *vram.InUseError that lists buffers which were not freed, and of a context of NewStream the errors of
 // vram.Stream.Close.
 func (c *Context) Close() (err error) {
 	if !c.made() {
 		return ErrNotOpen
 	}
-	c.lazy.Lock()
-	defer c.lazy.Unlock()
-	first := !c.lazy.closed
-	c.lazy.closed = true
-	defer func() { // also after a panic of the driver
-		c.ended.Store(true) // last: the closers below use the context
-		if first && c.owned != nil {
-			err = errors.Join(err, c.owned.Close())
+	defer func() { // also after a panic of the driver. Without the lock: the device waits for functions of Events, which may use the context
+		first := !c.ended.Swap(true) // last: the closers below use the context
+		if c.owned != nil {
+			if failed := c.owned.Close(); first { // a further call waits
+				err = errors.Join(err, failed)
+			}
 		}
 		if c.alone { // again, if it could not be closed before
 			err = errors.Join(err, c.Stream().Close())
 		}
 	}()
+	return c.closeOpened()
+}
+
+// closeOpened closes the resources that the context has opened, and lets it open no more.
+func (c *Context) closeOpened() error {
+	c.lazy.Lock()
+	defer c.lazy.Unlock()
+	c.lazy.closed = true
 	var all []error
 	for key, x := range c.lazy.opened {
 		if err := x.Close(); err != nil {

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -140,6 +142,54 @@ func TestCloseOfAnOpenedContextTellsOfBuffers(t *testing.T) {
 	var live *vram.InUseError
 	require.ErrorAs(t, c.Close(), &live)
 	require.NoError(t, c.Close())
+}
+
+// A function of Events may close and use the context that another goroutine closes, which waits for the function. So does a
+// further Close of another goroutine.
+func TestAnEventFunctionClosesTheContext(t *testing.T) {
+	var c *cuda.Context
+	leaks, closed := 0, make(chan error, 2)
+	told := func(before func()) vram.Events {
+		return vram.Events{Leak: func(*vram.InUseError) {
+			leaks++
+			before()
+			assert.NoError(t, c.Close(), "the outer one has the error")
+			assert.ErrorIs(t, second(c.Workspace(mib)), cuda.ErrNotOpen)
+			assert.ErrorIs(t, second(c.Kernel(ptx, "touch")), cuda.ErrNotOpen)
+		}}
+	}
+	leak := func(before func()) {
+		t.Helper()
+		var err error
+		c, err = cuda.Open(vram.Config{Driver: sim.New(sim.Config{}), Events: told(before)})
+		require.NoError(t, err)
+		_, err = c.Alloc(mib)
+		require.NoError(t, err)
+	}
+	end := func() { closed <- c.Close() }
+	var live *vram.InUseError
+	leak(func() {})
+	go end()
+	select {
+	case err := <-closed:
+		require.ErrorAs(t, err, &live)
+	case <-time.After(10 * time.Second):
+		require.FailNow(t, "Close waits for the function, which waits for it")
+	}
+	synctest.Test(t, func(t *testing.T) {
+		begun, resume := make(chan struct{}), make(chan struct{})
+		closed = make(chan error, 2)
+		leak(func() { close(begun); <-resume })
+		go end()
+		<-begun
+		go end()
+		synctest.Wait()
+		assert.Empty(t, closed)
+		close(resume)
+		err := errors.Join(<-closed, <-closed)
+		require.ErrorAs(t, err, &live)
+	})
+	assert.Equal(t, 2, leaks)
 }
 
 // The device of a context of NewContext is its caller's: Close leaves it open.
