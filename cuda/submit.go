@@ -30,11 +30,15 @@ func (c *Context) Submit(work func(device cudadrv.Device, on cudadrv.Stream) err
 // work touches, made with In, Out and InOut: they are checked, ordered and announced as the arguments of Launch, and in a
 // capture they and the work become part of the graph. The library's name is in errors, profiles and reports. submit must not
 // call this package. Call a library that needs a current context in cudadrv.ForeignCalls. Arguments by value are for a function
-// that stands in for the library in a test: see vramtest.Library. Errors: *ArgumentError, with which submit was not called;
-// ErrNotOpen, vram.ErrClosed, *vram.CaptureError as Launch, and submit's.
+// that stands in for the library in a test: see vramtest.Library. Those that no kernel takes are refused, as the zero Arg of a
+// nil mark is. Errors: *ArgumentError, with which submit was not called; ErrNotOpen, vram.ErrClosed, *vram.CaptureError as
+// Launch, and submit's.
 func (c *Context) LaunchWith(library string, submit func(device cudadrv.Device, on cudadrv.Stream) error, buffers ...Arg) error {
 	if !c.opened() {
 		return ErrNotOpen
+	}
+	if err := (&Function{name: library}).acceptsUnknown(0, buffers); err != nil {
+		return err
 	}
 	for i := range buffers {
 		a := &buffers[i]

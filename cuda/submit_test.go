@@ -81,6 +81,22 @@ func TestWorkOfALibrary(t *testing.T) {
 	r.free(y)
 }
 
+// Work of a library is refused for the argument of a nil mark: its buffer would be neither ordered nor kept.
+func TestALibraryRefusesArgumentsOfNilMarks(t *testing.T) {
+	r, c := newRig(t)
+	x := r.alloc(c, mib)
+	work := func(cudadrv.Device, cudadrv.Stream) error { t.Error("the work is submitted"); return nil }
+	for name, arg := range map[string]cuda.Arg{
+		"none": {}, "OrNull": cuda.OrNull(x, nil), "Mark": cuda.Mark(x, nil), "MarkOrNull": cuda.MarkOrNull(x, nil),
+		"Mark of other memory": cuda.Mark(otherMemory{}, cuda.In),
+	} {
+		err := c.LaunchWith("library", work, cuda.InOut(x), arg)
+		require.ErrorIs(t, err, cuda.ErrArgumentSize, name)
+		require.EqualError(t, err, "cuda: argument 1 of kernel library: no argument of 0 bytes for a parameter", name)
+	}
+	r.free(x)
+}
+
 // A graph keeps the memory that a library's work in it touches.
 func TestWorkOfALibraryInAGraph(t *testing.T) {
 	r, c := newRig(t)

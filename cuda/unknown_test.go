@@ -35,11 +35,13 @@ func TestParametersThatAreNotKnown(t *testing.T) {
 	_, err = placeAll(c, f, &p, Value(uint8(7)), Value(uint64(8)), Value(int32(9)))
 	require.NoError(t, err)
 	assert.Equal(t, []byte{7, 0, 0, 0, 0, 0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0, 9, 0, 0, 0}, p.bytes[:p.size])
-	for _, arg := range []Arg{{}, Value(5), Struct(struct{}{}), Struct([1]byte{}), Struct(struct{ A [4097]byte }{})} {
+	for _, arg := range []Arg{{}, Value(5), Value([4]string{}), Struct(struct{}{}), Struct([1]byte{}), Struct(struct{ A [4097]byte }{})} {
 		err := c.Launch(f, one, Value(true), arg)
 		var refused *ArgumentError
 		require.ErrorAs(t, err, &refused)
 		assert.Equal(t, []any{1, "", int64(-1)}, []any{refused.Index, refused.Parameter, refused.Want})
+		err = c.LaunchWith("k", func(cudadrv.Device, cudadrv.Stream) error { t.Error("the work is submitted"); return nil }, Value(true), arg)
+		assert.Equal(t, refused, err, "a library's work has no parameters that are known either")
 	}
 	require.EqualError(t, c.Launch(f, one, Arg{}), "cuda: argument 0 of kernel k: no argument of 0 bytes for a parameter")
 	require.ErrorIs(t, c.LaunchPacked(f, one, make([]byte, 4097)), ErrPackedBytes)
