@@ -118,7 +118,7 @@ func (d *device) LinkImages(images ...[]byte) ([]byte, error) {
 	cubin, err := d.link(f, link, c, images)
 	f.args[0] = link
 	if r := d.outside(inContext, cuLinkDestroy, f, 1); r != cudadrv.Success && err == nil {
-		err = d.linkFailed(f, "cuLinkDestroy", r, c)
+		return nil, d.linkFailed(f, "cuLinkDestroy", r, c)
 	}
 	return cubin, err
 }

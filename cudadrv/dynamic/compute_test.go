@@ -168,7 +168,7 @@ func TestTheCompilersLogIsInTheError(t *testing.T) {
 	require.NoError(t, dev.Close())
 }
 
-// Whichever part of a link fails is named, and the link is destroyed: the fake has none left at the end.
+// Whichever part of a link fails is named, without an image, and the link is destroyed: the fake has none left at the end.
 func TestALinkThatFailsIsDestroyed(t *testing.T) {
 	f := newFake(t)
 	dev, err := f.driver().Open(0)
@@ -187,8 +187,15 @@ func TestALinkThatFailsIsDestroyed(t *testing.T) {
 		require.ErrorIs(t, err, cudadrv.NoBinaryForGPU)
 		require.ErrorContains(t, err, "cuLinkAddData: ")
 	}
+	f.failCall("cuLinkDestroy", 1, int32(cudadrv.OutOfMemory))
+	cubin, err = w.LinkImages([]byte(drivertest.PTX))
+	require.ErrorIs(t, err, cudadrv.OutOfMemory)
+	require.ErrorContains(t, err, "cuLinkDestroy: ")
+	assert.Nil(t, cubin)
 	w.close(t)
 	require.NoError(t, dev.Close())
+	require.EqualValues(t, 1, f.live(all), "the link that could not be destroyed")
+	f.live = func(int32) int64 { return 0 }
 }
 
 // A link of many images stays on its thread while the garbage collector repeatedly stops all goroutines, which may resume on

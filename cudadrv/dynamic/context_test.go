@@ -136,9 +136,10 @@ func TestAdoptedContext(t *testing.T) {
 	r := newRaw(t, f.path)
 	own := r.newContext(t, 1)
 	driver := dynamic.New(dynamic.Config{Library: f.path, Context: own})
-	_, err = driver.Open(0)
+	none, err := driver.Open(0)
 	var wrong *dynamic.ContextError
 	require.ErrorAs(t, err, &wrong)
+	assert.True(t, none == nil, "no device with an error") //nolint:testifylint // Nil takes an interface with a nil pointer for nil
 	assert.Equal(t, own, wrong.Context)
 	require.ErrorContains(t, err, "of device 1")
 
@@ -156,8 +157,9 @@ func TestAdoptedContext(t *testing.T) {
 	assert.EqualValues(t, 1, f.live(contexts), "it is still there")
 	require.Zero(t, r.destroy(own))
 
-	_, err = dynamic.New(dynamic.Config{Library: f.path, Context: own}).Open(1)
+	none, err = dynamic.New(dynamic.Config{Library: f.path, Context: own}).Open(1)
 	require.ErrorAs(t, err, &wrong)
+	assert.True(t, none == nil, "no device with an error") //nolint:testifylint // Nil takes an interface with a nil pointer for nil
 	require.ErrorIs(t, err, cudadrv.InvalidContext)
 }
 

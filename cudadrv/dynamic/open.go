@@ -32,9 +32,11 @@ func (l *library) open(ordinal int, adopted uintptr) (cudadrv.Device, error) {
 		return nil, err
 	}
 	if d.adopted {
-		return d, d.checkContext(f)
+		err = d.checkContext(f)
+	} else {
+		err = d.retain(f)
 	}
-	if err := d.retain(f); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	return d, nil
@@ -52,7 +54,10 @@ func (l *library) device(ordinal int, adopted uintptr, f *frame) (*device, error
 		return nil, fmt.Errorf("%w: %w", cudadrv.ErrNoDevice, l.describe(f, "cuDeviceGet", r, fmt.Sprintf("ordinal %d", ordinal)))
 	}
 	d.number = f.int32()
-	return d, d.describe(f)
+	if err := d.describe(f); err != nil {
+		return nil, err
+	}
+	return d, nil
 }
 
 // info describes a device without a context.

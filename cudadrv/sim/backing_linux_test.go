@@ -10,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram/cudadrv"
 )
 
 // A part of the file that was emptied reads as zeros; the rest stays.
@@ -29,6 +31,20 @@ func TestAnEmptiedPartReadsAsZeros(t *testing.T) {
 	assert.Equal(t, bytes.Repeat([]byte{1}, part), memory[part:])
 	require.NoError(t, b.release(base, 2*part))
 	require.NoError(t, b.close())
+}
+
+// A device whose file cannot be made is not opened: Open returns no device with the error.
+func TestADeviceWithoutItsFile(t *testing.T) {
+	var usual syscall.Rlimit
+	require.NoError(t, syscall.Getrlimit(syscall.RLIMIT_NOFILE, &usual))
+	none := usual
+	none.Cur = 0
+	require.NoError(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &none))
+	dev, err := New(Config{Bytes: true}).Open(0)
+	require.NoError(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &usual))
+	require.ErrorIs(t, err, cudadrv.ErrNoDriver)
+	require.ErrorIs(t, err, syscall.EMFILE)
+	assert.True(t, dev == nil, "an interface with a nil pointer is none") //nolint:testifylint // Nil takes both for nil
 }
 
 // Each call on a file that is not there says so.

@@ -100,7 +100,11 @@ func (d *Driver) Open(ordinal int) (cudadrv.Device, error) {
 			Detail: fmt.Sprintf("ordinal %d of %d", ordinal, len(d.gpus)),
 		})
 	}
-	return d.gpus[ordinal].open()
+	dev, err := d.gpus[ordinal].open()
+	if err != nil {
+		return nil, err
+	}
+	return dev, nil
 }
 
 // Device returns a view of the simulated GPU to observe and control it, also before Open and after the last Close. It does not
