@@ -62,6 +62,26 @@ func TestAllocatorsByName(t *testing.T) {
 	}
 }
 
+// The place of a buffer is the caller of the allocator by name, whichever of its methods allocates.
+func TestThePlaceOfABufferByName(t *testing.T) {
+	t.Parallel()
+	var places []string
+	a, err := ByName("cuda:0", Options{Driver: sim.New(sim.Config{}), Device: vram.Config{Observer: vram.Observer{
+		Allocated: func(e vram.BufferEvent) { places = append(places, e.Place.String()) },
+	}}})
+	require.NoError(t, err)
+	for _, request := range []func(bytes, align int64) (Block, error){a.Alloc, a.AllocZeroed} {
+		b, err := request(1000, 0)
+		require.NoError(t, err)
+		free(t, b)
+	}
+	require.NoError(t, a.Close(t.Context()))
+	require.Len(t, places, 2)
+	for _, place := range places {
+		assert.Regexp(t, `^host\.TestThePlaceOfABufferByName \(name_test\.go:\d+\)$`, place)
+	}
+}
+
 // Failures to open are the driver's, and leave nothing open.
 func TestAllocatorsThatCannotBeOpened(t *testing.T) {
 	t.Parallel()

@@ -37,7 +37,7 @@ func Deep(skip int) Stack {
 func (s Stack) Known() bool { return len(s) > 0 }
 
 // Frames returns the calls from the program's innermost one outwards, at most 22: without the allocator's and the runtime's
-// calls.
+// calls. All packages of this repository are the allocator's, except its command's, examples' and lab's.
 //
 // Of a goroutine that runs the allocator's code alone, as go s.AllocFor(...) makes one, they begin with the exported function
 // that it was started with. Which code of the program started it is not known: Go has that in the text of runtime.Stack
@@ -107,7 +107,7 @@ func line(f runtime.Frame) string {
 	return fmt.Sprintf("%s (%s:%d)", name, filepath.Base(f.File), f.Line)
 }
 
-// module is the path under which the allocator's own packages lie.
+// module is the path under which the allocator's own packages lie, also those that are modules of their own.
 const module = "github.com/go-vram/vram"
 
 // ours reports whether a call is inside the allocator, or in a file of Generated. Its tests and programs are callers like any other.
@@ -119,15 +119,11 @@ func ours(f runtime.Frame) bool {
 	if !found || strings.HasSuffix(f.File, "_test.go") {
 		return false
 	}
-	if rest == "" {
-		return true
+	switch folder, _, _ := strings.Cut(strings.TrimPrefix(rest, "/"), "/"); folder {
+	case "cmd", "examples", "lab": // programs, also their packages
+		return false
 	}
-	folder, _, _ := strings.Cut(strings.TrimPrefix(rest, "/"), "/")
-	switch folder {
-	case "actors", "batch", "compute", "cuda", "cudadrv", "futures", "internal", "pool", "streams", "vramtest":
-		return rest[0] == '/'
-	}
-	return false
+	return rest == "" || rest[0] == '/'
 }
 
 // exported reports whether a function, or a method and its type, can be called from other packages.

@@ -1,7 +1,11 @@
 package site_test
 
 import (
+	"io/fs"
+	"maps"
+	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -81,6 +85,41 @@ func TestFramesBeginWithTheProgram(t *testing.T) {
 		assert.Equal(t, isOurs, site.Ours(runtime.Frame{Function: function, File: "x.go"}), function)
 	}
 	assert.False(t, site.Ours(runtime.Frame{Function: "github.com/go-vram/vram/streams.F", File: "x_test.go"}))
+}
+
+// All packages of the repository are the allocator's own, but those of its programs' modules. Calls of its tests are the program's.
+func TestPackagesAreOurs(t *testing.T) {
+	const root = "../.."
+	programs, ours := map[string]int{}, map[string]int{} // packages by folder
+	require.NoError(t, filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && path != root && (strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata"):
+			return fs.SkipDir
+		case filepath.Ext(path) != ".go":
+			return nil
+		}
+		rel, err := filepath.Rel(root, filepath.Dir(path))
+		if err != nil {
+			return err
+		}
+		function := strings.TrimSuffix("github.com/go-vram/vram/"+filepath.ToSlash(rel), "/.") + ".(*T).F"
+		folder, _, _ := strings.Cut(filepath.ToSlash(rel), "/")
+		if site.Ours(runtime.Frame{Function: function, File: path}) {
+			ours[folder]++
+		} else if !strings.HasSuffix(path, "_test.go") {
+			programs[folder]++
+		}
+		return nil
+	}))
+	assert.Equal(t, []string{"cmd", "examples", "lab"}, slices.Sorted(maps.Keys(programs)))
+	for folder := range programs {
+		assert.Zero(t, ours[folder], folder)
+	}
+	for _, folder := range []string{".", "actors", "bridge", "cuda", "fleet", "host", "internal", "monitor", "warm"} {
+		assert.Positive(t, ours[folder], folder)
+	}
 }
 
 // An exported function can be the first of a goroutine that the program starts; the functions that it calls cannot.
