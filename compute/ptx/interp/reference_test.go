@@ -606,26 +606,28 @@ func operandsOf(rnd *rand.Rand, typ string) uint64 {
 	return v & (^uint64(0) >> (64 - width))
 }
 
+// allForms is more than any row has: all of them.
+const allForms = 1 << 20
+
 // Instructions that compute are held against references, in all their forms, on operands with many edges.
 func TestArithmeticAgainstReferences(t *testing.T) {
 	t.Parallel()
 	rnd := rand.New(rand.NewPCG(3, 4))
 	for _, row := range table(t) {
-		op, _, _ := strings.Cut(row.name, ".")
-		if !strings.HasPrefix(row.group, "Arithmetic") && op != "cvt" || op == "testp" {
+		if op := row.op(); !strings.HasPrefix(row.group, "Arithmetic") && op != "cvt" || op == "testp" {
 			continue
 		}
-		for _, name := range row.names(rnd, shorter(120)) {
+		for _, name := range row.names(rnd, allForms) {
 			checkAgainstReference(t, rnd, row, name)
 		}
 	}
 }
 
-// checkAgainstReference executes an instruction on 128 threads with random operands.
+// checkAgainstReference executes an instruction on some warps with random operands.
 func checkAgainstReference(t *testing.T, rnd *rand.Rand, row tableRow, name string) {
 	t.Helper()
 	types := typesOfOperands(row, name)
-	values := make([][3]uint64, 128)
+	values := make([][3]uint64, 32+shorter(96))
 	for thread := range values {
 		for n, typ := range types[1:] {
 			values[thread][n] = operandsOf(rnd, typ)
@@ -652,15 +654,65 @@ func typesOfOperands(row tableRow, name string) (types []string) {
 	return types
 }
 
-// checkOperands executes an instruction with the operands of each thread.
+// Each operation that rounds as it is told does so for all pairs of the numbers at which a format changes, and for triples of some of them.
+func TestRoundingsOfEdges(t *testing.T) {
+	t.Parallel()
+	count := 0
+	for _, row := range table(t) {
+		if !strings.HasPrefix(row.group, "Arithmetic") {
+			continue
+		}
+		for _, name := range row.names(rand.New(rand.NewPCG(1, 2)), allForms) {
+			i := split(name)
+			f := formats[i.types[0]]
+			if f.bits < 32 || !i.mods["rn"] && !i.mods["rz"] && !i.mods["rm"] && !i.mods["rp"] || testing.Short() && i.mods["sat"] {
+				continue
+			}
+			one, normal, infinity := f.encode(big.NewFloat(1), "rn"), f.encode(big.NewFloat(math.Ldexp(1, f.minExp)), "rn"), f.special(math.Inf(1))
+			edges, some := []uint64{0, 1, normal - 1, normal, one - 1, one, one + 1, infinity - 1, infinity}, []uint64{0, 1, one, infinity}
+			checkOperands(t, row, name, tuples(f, edges, some, strings.Count(row.operands, ",")))
+			count++
+		}
+	}
+	require.Greater(t, count, 80)
+}
+
+// tuples returns all tuples of so many numbers, of both signs, and NaN: of pairs of the edges, and of triples of some.
+func tuples(f number, edges, some []uint64, count int) (all [][3]uint64) {
+	if count > 2 {
+		edges = some
+	}
+	numbers := []uint64{f.special(math.NaN())}
+	for _, v := range edges {
+		numbers = append(numbers, v, v|1<<(f.bits-1))
+	}
+	all = [][3]uint64{{}}
+	for n := range count {
+		var longer [][3]uint64
+		for _, v := range all {
+			for _, x := range numbers {
+				v[n] = x
+				longer = append(longer, v)
+			}
+		}
+		all = longer
+	}
+	return all
+}
+
+// before is the value of a result that an instruction leaves as it is.
+const before = 0x5a5a5a5a5a5a5a5a
+
+// checkOperands executes an instruction with the operands of each thread: in all threads, then in some of them, and then with each operand in
+// turn as a constant, where it may be one: the value of the first thread.
 func checkOperands(t *testing.T, row tableRow, name string, values [][3]uint64) {
 	t.Helper()
 	i, types, threads := split(name), typesOfOperands(row, name), len(values)
 	var text strings.Builder
 	fmt.Fprintf(&text, ".version 8.6\n.target sm_100\n.address_size 64\n.visible .entry k(.param .u64 in, .param .u64 out) {\n")
-	text.WriteString(".reg .b16 %b16_<4>; .reg .b32 %b32_<4>, %t; .reg .b64 %b64_<4>, %in, %out, %o; mov.u32 %t, %tid.x;\n")
+	text.WriteString(".reg .b16 %b16_<4>; .reg .b32 %b32_<4>, %t, %z; .reg .b64 %b64_<4>, %in, %out, %o; .reg .pred %p; mov.u32 %t, %tid.x; mov.u32 %z, 0;\n")
 	text.WriteString("ld.param.u64 %in, [in]; ld.param.u64 %out, [out]; mul.wide.u32 %o, %t, 8; add.u64 %out, %out, %o;\n")
-	text.WriteString("mul.wide.u32 %o, %t, 32; add.u64 %in, %in, %o;\n")
+	text.WriteString("mul.wide.u32 %o, %t, 32; add.u64 %in, %in, %o; ld.global.u32 %t, [%in+24]; setp.ne.u32 %p, %t, 0;\n")
 	var operands []string
 	for n, typ := range types {
 		width := max(bits(typ), 16)
@@ -669,16 +721,37 @@ func checkOperands(t *testing.T, row tableRow, name string, values [][3]uint64) 
 			fmt.Fprintf(&text, "ld.global.b%d %%b%d_%d, [%%in+%d];\n", width, width, n, 8*(n-1))
 		}
 	}
-	fmt.Fprintf(&text, "%s %s;\nst.global.b%d [%%out], %s;\nret;\n}\n", name, strings.Join(operands, ", "), max(bits(types[0]), 16), operands[0])
+	width := max(bits(types[0]), 16)
+	left := uint64(before) & (^uint64(0) >> (64 - width))
+	runs := 0
+	run := func(guard string, operands []string) { // each begins with the flag of a carry chain as it is at first
+		fmt.Fprintf(&text, "mov.b%[1]d %[2]s, %[3]d; add.cc.u32 %%z, %%z, 0;\n%[4]s%[5]s %[6]s;\nst.global.b%[1]d [%%out+%[7]d], %[2]s;\n",
+			width, operands[0], left, guard, name, strings.Join(operands, ", "), 8*threads*runs)
+		runs++
+	}
+	run("", operands)
+	run("@%p ", operands)
+	constants := []int{}
+	for n := 1; n < len(types); n++ {
+		if c := constantOf(types[n], values[0][n-1]); c != "" && i.op != "cvt" {
+			with := slices.Clone(operands)
+			with[n] = c
+			run("", with)
+			constants = append(constants, n)
+		}
+	}
+	text.WriteString("ret;\n}\n")
 	m, err := ptx.Parse(text.String())
 	require.NoError(t, err, name)
 	k, err := interp.Compile(m, "k")
 	require.NoError(t, err, name)
-	in, out := make([]byte, 32*threads), make([]byte, 8*threads)
+	in, out := make([]byte, 32*threads), make([]byte, 8*threads*runs)
+	guarded := func(thread int) bool { return thread*thread%7 < 4 }
 	for thread := range threads {
 		for n := range types[1:] {
 			binary.LittleEndian.PutUint64(in[32*thread+8*n:], values[thread][n])
 		}
+		in[32*thread+24] = byte(btoi(guarded(thread)))
 	}
 	require.NoError(t, k.Run(interp.Launch{
 		Grid: interp.Dim3{X: 1, Y: 1, Z: 1}, Block: interp.Dim3{X: uint32(threads), Y: 1, Z: 1},
@@ -689,13 +762,35 @@ func checkOperands(t *testing.T, row tableRow, name string, values [][3]uint64) 
 		if !assert.True(t, known, "%s has no reference", name) {
 			return
 		}
-		got := binary.LittleEndian.Uint64(out[8*thread:])
-		if same(types[0], got, want) {
-			continue
+		for n := range runs {
+			v, want := values[thread], want
+			switch {
+			case n == 1 && !guarded(thread):
+				want = left
+			case n > 1:
+				v[constants[n-2]-1] = values[0][constants[n-2]-1]
+				want, _ = reference(i, v)
+			}
+			got := binary.LittleEndian.Uint64(out[8*(threads*n+thread):])
+			if !same(types[0], got, want) {
+				assert.Failf(t, name, "run %d, constants %v: operands %#x: got %#x, want %#x", n, constants, v[:len(types)-1], got, want)
+				return
+			}
 		}
-		assert.Failf(t, name, "operands %#x: got %#x, want %#x", values[thread][:len(types)-1], got, want)
-		return
 	}
+}
+
+// constantOf returns a value as a constant of a type; "" if there is none.
+func constantOf(typ string, v uint64) string {
+	switch {
+	case typ == "f32":
+		return fmt.Sprintf("0f%08x", v)
+	case typ == "f64":
+		return fmt.Sprintf("0d%016x", v)
+	case typ[0] == 'u' || typ[0] == 's':
+		return signed(v, typ).String()
+	}
+	return ""
 }
 
 // same compares two results: one NaN is as good as another.

@@ -21,6 +21,14 @@ type tableRow struct {
 	gone                  bool // from text for sm_70
 }
 
+// op returns the name up to its first modifier or type.
+func (r tableRow) op() string {
+	if end := strings.IndexAny(r.name, ".["); end >= 0 {
+		return r.name[:end]
+	}
+	return r.name
+}
+
 // table reads docs/ptx.md.
 func table(tb testing.TB) (rows []tableRow) {
 	tb.Helper()
