@@ -18,11 +18,11 @@ func lowerConvert(c *lowering, i *ptx.Instruction) {
 	}
 	if to.Lanes() == 2 { //nolint:mnd // a pair of halves
 		b := c.in(&i.Operands[2], from)
-		one, source := halfOf(to, i), numberOf(&ptx.Instruction{Types: []ptx.Type{from}})
+		one, read := halfOf(to, i), reader(from, i)
 		one.sat, one.ftz = false, false
 		mode := i.Mod(ptx.KindRound)
 		c.to.compute = apply2(d, a, b, func(a, b uint64) uint64 { // a is the upper half
-			return one.packMode(source.value(a), mode)<<16 | one.packMode(source.value(b), mode)
+			return one.packMode(read(a), mode)<<16 | one.packMode(read(b), mode)
 		})
 		return
 	}

@@ -24,8 +24,8 @@ const (
 // directed computes an operation with a rounding that Go does not have. t is formatF32, or double precision where it has none.
 func directed(op operation, mode ptx.Modifier, double bool, a, b, c float64) float64 {
 	nearest := nearestOf(op, a, b, c)
-	if math.IsNaN(nearest) || isSpecial(op, a, b, c) {
-		return signOfZero(op, mode, nearest, a, b, c)
+	if math.IsNaN(nearest) {
+		return nearest
 	}
 	exact := exactly(op, a, b, c)
 	if exact.Sign() == 0 {
@@ -59,12 +59,6 @@ func nearestOf(op operation, a, b, c float64) float64 {
 	}
 }
 
-// isSpecial reports whether the result is exact with any rounding: an operand is infinite, or zero where that decides.
-func isSpecial(op operation, a, b, c float64) bool {
-	inf := math.IsInf(a, 0) || op != opSqrt && math.IsInf(b, 0) || op == opFma && math.IsInf(c, 0)
-	return inf || op == opDiv && b == 0 || op == opSqrt && a <= 0
-}
-
 // signOfZero returns x, with the sign that a sum of two opposite numbers has when rounding down.
 func signOfZero(op operation, mode ptx.Modifier, x, a, b, c float64) float64 {
 	if x != 0 || mode != ptx.ModRm || op != opAdd && op != opFma {
@@ -80,7 +74,7 @@ func signOfZero(op operation, mode ptx.Modifier, x, a, b, c float64) float64 {
 	return x
 }
 
-// exactly returns the result without rounding, or with so many bits that the difference cannot be seen.
+// exactly returns the result, which is not NaN, without rounding, or with so many bits that the difference cannot be seen.
 func exactly(op operation, a, b, c float64) *big.Float {
 	number := func(x float64) *big.Float { return new(big.Float).SetPrec(exactBits).SetFloat64(x) }
 	r := new(big.Float).SetPrec(exactBits)
