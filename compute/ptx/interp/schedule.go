@@ -35,8 +35,8 @@ func (w *warp) advance(budget int64) {
 		}
 		w.execute(end)
 	}
-	if w.instructions >= w.block.run.limit && w.fault == nil {
-		w.fail(&Fault{Kind: InstructionLimit, Detail: "a warp executed as many as Launch.MaxInstructions allows"}, next(w.group))
+	if w.instructions > w.block.run.limit && w.fault == nil {
+		w.fail(&Fault{Kind: InstructionLimit, Detail: "a warp executed more than Launch.MaxInstructions allows"}, next(w.group))
 	}
 	w.turn()
 }

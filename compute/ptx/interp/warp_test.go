@@ -26,6 +26,24 @@ again: bar.sync 0;
 	assert.Equal(t, interp.InstructionLimit.String(), f.Kind.String())
 }
 
+// A warp may execute as many instructions as the launch allows, and no more, also where these are whole turns.
+func TestTheLimitOfInstructions(t *testing.T) {
+	t.Parallel()
+	for _, rounds := range []int64{0, 1, 5, 4000, 10921} {
+		k := compile(t, header+`.visible .entry k(.param .u32 n) { .reg .b32 %r<2>; .reg .pred %p; ld.param.u32 %r1, [n]; bra next;
+	again: sub.u32 %r1, %r1, 1;
+	next: setp.ne.u32 %p, %r1, 0;
+	@%p bra again;
+	ret; }`)
+		count := 5 + 3*rounds
+		for limit, want := range map[int64]error{count: nil, count + 1: nil, count - 1: interp.InstructionLimit, 1: interp.InstructionLimit} {
+			l := launch(2, 64, nil, uint32(rounds)) //nolint:gosec // small
+			l.MaxInstructions = limit
+			require.ErrorIs(t, k.Run(l), want, "%d of %d", limit, count)
+		}
+	}
+}
+
 // Single precision rounded from double precision is not always right: here double precision rounds to a tie, whichever of the product and
 // the addend is larger, with all signs.
 func TestFmaIsRoundedOnce(t *testing.T) {
