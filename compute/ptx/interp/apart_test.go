@@ -153,6 +153,39 @@ func TestGoroutinesOfRandomBlocks(t *testing.T) {
 	require.Greater(t, faults, shorter(40))
 }
 
+// A launch that does not look for values that nobody wrote finds zeros, in each block and on any number of goroutines: no values of blocks that its
+// goroutine executed before, nor of earlier launches. So it is with the flag of a carry chain that nothing began.
+func TestGoroutinesFindNoValuesOfOtherBlocks(t *testing.T) {
+	t.Parallel()
+	for name, text := range map[string]string{ // of the blocks 1, 4, 7 and so on %r7 is 5
+		"a register":  "setp.eq.u32 %p1, %r5, 1; @%p1 mov.u32 %r7, 5; add.u32 %r7, %r7, 0;",
+		"a predicate": "setp.eq.u32 %p1, %r5, 1; @%p1 setp.eq.u32 %p2, %r1, %r1; selp.u32 %r7, 5, 0, %p2;",
+		"a shuffle": `setp.ne.u32 %p1, %r5, 1; mov.u32 %r7, 5;
+			@!%p1 shfl.sync.idx.b32 %r6, %r7, 0, 31, 0xffffffff;
+			setp.gt.and.u32 %p2, %r1, 15, %p1; @%p2 bra store;
+			@%p1 shfl.sync.idx.b32 %r7, %r1, 20, 31, 0x0000ffff;
+			store: @%p2 mov.u32 %r7, 0;`,
+		"a flag": "mov.u32 %r6, 0; addc.u32 %r7, %r6, 0; setp.eq.u32 %p1, %r5, 1; @%p1 mov.u32 %r7, 5; mov.u32 %r6, -1; add.cc.u32 %r6, %r6, 1;",
+	} {
+		k := compile(t, prelude+"mov.u32 %r4, %ctaid.x; rem.u32 %r5, %r4, 3;\n"+text+" mul.wide.u32 %d3, %r4, 128; add.u64 %d3, %d3, %d2; st.global.u32 [%d3], %r7; ret; }")
+		const blocks = 16
+		var want []uint32
+		for n := range uint32(blocks * 32) {
+			want = append(want, map[bool]uint32{true: 5}[n/32%3 == 1])
+		}
+		l := launch(blocks, 32, nil, uint64(0x10000))
+		if name != "a flag" {
+			require.ErrorIs(t, asOne(t, k, l, interp.Bytes{0x10000: make([]byte, 128*blocks)}, name), interp.Uninitialised)
+			l.Ignore = []interp.Kind{interp.Uninitialised}
+		}
+		for _, goroutines := range []int{1, 2, 3, 16} {
+			got, err := onGoroutines(k, l, interp.Bytes{0x10000: make([]byte, 128*blocks)}, goroutines)
+			require.NoError(t, err, name)
+			assert.Equal(t, words(want...), got[0x10000], "%s on %d goroutines", name, goroutines)
+		}
+	}
+}
+
 // Bytes that one block writes count as written, as declared and as not read before, on any number of goroutines.
 func TestGoroutinesKeepTheContents(t *testing.T) {
 	t.Parallel()

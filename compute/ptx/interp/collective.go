@@ -67,8 +67,8 @@ func lowerShuffle(c *lowering, i *ptx.Instruction, t *meeting) {
 			w.meet.out[n] = w.meet.in[0][from]
 			bit := uint32(1) << n
 			w.meet.outPred = w.meet.outPred&^bit | maskIf(inRange)&bit
-			if w.meet.from[n] = from; members>>from&1 == 0 {
-				w.meet.from[n] = none
+			if w.meet.from[n] = from; members>>from&1 == 0 { // it may be a value of an earlier block
+				w.meet.from[n], w.meet.out[n] = none, 0
 			}
 			if (members&^w.meet.undefined)>>from&1 == 0 {
 				w.meet.missing |= bit

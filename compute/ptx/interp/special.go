@@ -25,12 +25,9 @@ func (f *frame) fillAll(s *site) {
 	}
 }
 
-// restart makes the frame of an entry ready for another launch. As from block to block, registers keep values that nobody sees before
-// they are written, unless the launch ignores that.
+// restart makes the frame of an entry ready for another launch.
 func (f *frame) restart(s *site) {
-	if f.holes, f.carry = nil, 0; s.ignores(Uninitialised) {
-		clear(f.regs)
-	}
+	f.holes = nil
 	f.fillAll(s)
 }
 
@@ -54,10 +51,16 @@ func (f *frame) fill(s *site, c constant) {
 	}
 }
 
-// renew makes the frame of an entry ready for another block.
+// renew makes the frame of an entry ready for another block. Registers keep values that nobody sees before they are written, unless the launch
+// ignores that.
 func (f *frame) renew(s *site) {
 	clear(f.defined)
 	clear(f.predDefined)
+	if f.carry = 0; s.ignores(Uninitialised) {
+		clear(f.regs)
+		clear(f.preds)
+		f.fillAll(s)
+	}
 	if f.holes != nil {
 		f.holes.forget()
 	}
