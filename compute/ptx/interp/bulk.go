@@ -189,13 +189,10 @@ func roundTF32(bytes []byte) {
 	}
 }
 
-// setInFlight marks the destination of a copy.
+// setInFlight marks the destination of a copy, which begins at a multiple of 128 bytes.
 func (b *block) setInFlight(c *bulkCopy, is bool) {
 	for n := c.to >> 6; n < (c.to+uint64(len(c.bytes))+63)>>6; n++ { //nolint:mnd // bits of a word
 		bits := ^uint64(0)
-		if first := c.to; n == first>>6 {
-			bits <<= first & 63 //nolint:mnd // bits of a word
-		}
 		if end := c.to + uint64(len(c.bytes)); n == end>>6 {
 			bits &= 1<<(end&63) - 1
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -38,7 +39,7 @@ $WAIT:
 )
 
 // inBulk runs a kernel of 64 threads, of which the first one executes statements before all execute the rest, and returns the bytes
-// that it stores.
+// that it stores. Another launch of the kernel has to do the same.
 func inBulk(t *testing.T, tensor interp.Tensor, memory []byte, first, rest string) ([]byte, error) {
 	t.Helper()
 	out := make([]byte, boxBytes)
@@ -60,14 +61,18 @@ $READY:
 	bar.sync 0;
 	@%p1 bra $REST;
 	`+first+"\n$REST:\n"+rest+"\n\tret;\n}\n")
-	err := k.Run(interp.Launch{
+	l := interp.Launch{
 		Grid: interp.Dim3{X: 1, Y: 1, Z: 1}, Block: interp.Dim3{X: 64, Y: 1, Z: 1}, MaxInstructions: 200_000,
 		Params: append(append([]byte("map"), make([]byte, 125)...), params(uint64(0x20000))...),
 		Memory: interp.Bytes{0x10000: memory, 0x20000: out},
 		Tensors: func(encoded []byte) (interp.Tensor, bool) {
 			return tensor, bytes.Equal(encoded[:3], []byte("map"))
 		},
-	})
+	}
+	err := k.Run(l)
+	was := bytes.Clone(out)
+	require.Equal(t, fmt.Sprint(err), fmt.Sprint(k.Run(l)))
+	require.Equal(t, was, out)
 	return out, err
 }
 
@@ -212,4 +217,56 @@ $AGAIN:
 $END:`
 	_, err = inBulk(t, tensor, memory, expected+copied(0, 0), reuse)
 	require.NoError(t, err, "all threads arrive before the stage is used again")
+}
+
+// Of copies that lie next to each other, each is on its way until its own thread, or one at its mbarrier, has waited for it: an access names one that
+// it touches, whichever came first, and how many bytes of it are zeros.
+func TestCopiesNextToEachOther(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(7, 8)) //nolint:gosec // a test
+	faults := 0
+	for range shorter(800) {
+		box := 16 * (1 + rnd.IntN(8))
+		tensor := interp.Tensor{Start: 0x10000, ElementBytes: 4, Rank: 1, Dims: [5]int64{100}, Box: [5]int64{int64(box / 4)}}
+		type copyOf struct {
+			start, end int
+			name       string
+		}
+		bulk := copyOf{0, box, "cp.async.bulk.tensor"}
+		all, text := []copyOf{bulk}, []string{strings.Replace(expected, "1024", fmt.Sprint(box), 1) + copied(0)}
+		for at := box; at < 192; at += 16 {
+			each := 4 << rnd.IntN(3)
+			at := at + each*rnd.IntN(16/each)
+			all = append(all, copyOf{at, at + each, fmt.Sprintf("[%%r1+%d]", at)})
+			text = append(text, fmt.Sprintf("mov.u32 %%r9, %d; cp.async.ca.shared.global [%%r1+%d], [%%rd2], %d, %%r9;", rnd.IntN(each+1), at, each))
+		}
+		rnd.Shuffle(len(text), func(a, b int) { text[a], text[b] = text[b], text[a] })
+		waits := []string{"", waited, "cp.async.wait_all;"}
+		which := rnd.IntN(len(waits))
+		switch which {
+		case 1:
+			all = all[1:]
+		case 2: //nolint:mnd // the last
+			all = all[:1]
+		}
+		each := 4 << rnd.IntN(3)
+		at := each * rnd.IntN(208/each)
+		store := fmt.Sprintf("st.shared%s.u32 [%%r1+%d], %s;", map[int]string{8: ".v2", 16: ".v4"}[each], at, map[int]string{4: "%r0", 8: "{%r0, %r0}", 16: "{%r0, %r0, %r0, %r0}"}[each])
+		_, err := inBulk(t, tensor, make([]byte, 400), strings.Join(text, "\n")+waits[which]+store+strings.ReplaceAll(waited, "$WAIT", "$LAST")+"cp.async.wait_all;", "")
+		var touched []string
+		for _, c := range all {
+			if c.start < at+each && at < c.end {
+				touched = append(touched, c.name)
+			}
+		}
+		if len(touched) == 0 {
+			require.NoError(t, err, "%v: %s", all, store)
+			continue
+		}
+		faults++
+		var fault *interp.Fault
+		require.ErrorAs(t, err, &fault, "%v: %s", all, store)
+		require.Equal(t, interp.AsyncInFlight.String(), fault.Kind.String())
+		require.True(t, slices.ContainsFunc(touched, func(name string) bool { return strings.Contains(fault.Other.Instruction, name) }), "%v: %v", touched, fault)
+	}
+	require.Greater(t, faults, shorter(200))
 }
