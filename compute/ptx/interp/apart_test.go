@@ -80,11 +80,13 @@ func TestGoroutinesOfBlocksThatMeet(t *testing.T) {
 		text string
 		want error
 	}{
-		"one word":          {"st.global.u32 [%d1], %r4;", interp.GlobalRace},
-		"the same value":    {"st.global.u32 [%d1], 7;", nil},
-		"a neighbour":       {"mad.lo.u32 %r5, %r4, 4, %r2; cvt.u64.u32 %d3, %r5; add.u64 %d3, %d1, %d3; ld.global.u32 %r6, [%d1+16]; st.global.u32 [%d3], %r6;", interp.GlobalRace},
-		"a sum":             {"red.global.add.u32 [%d1], %r4;", nil},
-		"a generic sum":     {"cvta.global.u64 %d3, %d1; red.add.u32 [%d3], %r4;", nil},
+		"one word":       {"st.global.u32 [%d1], %r4;", interp.GlobalRace},
+		"the same value": {"st.global.u32 [%d1], 7;", nil},
+		"a neighbour":    {"mad.lo.u32 %r5, %r4, 4, %r2; cvt.u64.u32 %d3, %r5; add.u64 %d3, %d1, %d3; ld.global.u32 %r6, [%d1+16]; st.global.u32 [%d3], %r6;", interp.GlobalRace},
+		"a sum":          {"red.global.add.u32 [%d1], %r4;", nil},
+		"a generic sum":  {"cvta.global.u64 %d3, %d1; red.add.u32 [%d3], %r4;", nil},
+		"a generic sum of a block": {`mov.u64 %d4, tile; st.shared.u32 [tile], 5; cvta.shared.u64 %d3, %d4; red.add.u32 [%d3], %r4; ld.shared.u32 %r5, [tile];
+			mul.wide.u32 %d3, %r4, 4; add.u64 %d3, %d3, %d1; st.global.u32 [%d3], %r5;`, nil},
 		"an unread sum":     {"atom.global.add.u32 %r5, [%d1], %r4;", nil},
 		"a sum and a load":  {"red.global.add.u32 [%d1], %r4; ld.global.u32 %r5, [%d1];", nil},
 		"an own sum":        {"mad.lo.u32 %r5, %r4, 4, %r2; cvt.u64.u32 %d3, %r5; add.u64 %d3, %d1, %d3; red.global.add.u32 [%d3], 1; st.global.u32 [%d3], %r4;", nil},
@@ -182,6 +184,48 @@ func TestGoroutinesFindNoValuesOfOtherBlocks(t *testing.T) {
 			got, err := onGoroutines(k, l, interp.Bytes{0x10000: make([]byte, 128*blocks)}, goroutines)
 			require.NoError(t, err, name)
 			assert.Equal(t, words(want...), got[0x10000], "%s on %d goroutines", name, goroutines)
+		}
+	}
+}
+
+// parted is memory that is found in parts: each begins and ends somewhere around the access.
+type parted struct {
+	bytes []byte
+	part  func(offset, bytes, size int) (start, end int)
+}
+
+// Range finds the part around an access.
+func (m parted) Range(address uint64, bytes int, _ bool) (interp.Region, error) {
+	start, end := m.part(int(address-0x10000), bytes, len(m.bytes))                      //nolint:gosec // small
+	return interp.Region{Start: 0x10000 + uint64(start), Bytes: m.bytes[start:end]}, nil //nolint:gosec // not negative
+}
+
+// Memory may be found in parts, which overlap: the results and the fault do not depend on the goroutine that has found one, and on the others that
+// it has found.
+func TestGoroutinesOfMemoryInParts(t *testing.T) {
+	t.Parallel()
+	for name, part := range map[string]func(offset, bytes, size int) (start, end int){
+		"up to the access":   func(offset, bytes, _ int) (int, int) { return 0, offset + bytes },
+		"from the access on": func(offset, _, size int) (int, int) { return offset &^ 15, size },
+		"the access":         func(offset, _, _ int) (int, int) { return offset &^ 15, offset&^15 + 16 },
+		"all":                func(_, _, size int) (int, int) { return 0, size },
+	} {
+		for access, want := range map[string]error{
+			"": nil, "ld.global.u32 %r5, [%d3+64];": interp.GlobalRace, "ld.global.u32 %r5, [%d3+1024];": nil, "ld.global.u32 %r5, [%d1];": interp.GlobalRace,
+		} {
+			if want != nil && (name == "up to the access" || name == "the access") {
+				continue // parts that one goroutine has found overlap, and each has accesses of its own
+			}
+			k := compile(t, prelude+"mov.u32 %r4, %ctaid.x; mul.wide.u32 %d3, %r4, 64; add.u64 %d3, %d3, %d1; st.global.u32 [%d3], %r4;\n"+access+"\nret; }")
+			for _, goroutines := range []int{1, 2, 3, 16} {
+				m := parted{make([]byte, 2048+16), part}
+				l := launch(16, 1, m, uint64(0x10000))
+				l.Goroutines = goroutines
+				require.ErrorIs(t, k.Run(l), want, "%s, %s on %d goroutines", name, access, goroutines)
+				for n := 0; n < 16 && want == nil; n++ {
+					require.Equal(t, uint32(n), wordAt(m.bytes, 16*n), "%s on %d goroutines", name, goroutines) //nolint:gosec // small
+				}
+			}
 		}
 	}
 }

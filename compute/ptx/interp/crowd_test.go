@@ -82,3 +82,69 @@ func TestAnAtomicAccessMakesNoLoadAStore(t *testing.T) {
 		require.Nil(t, f, name)
 	}
 }
+
+// Many warps of a block change a word atomically, then a second block and a third one do, too. A fourth one, which is ordered after the first block and the
+// third one, races with the second.
+func TestAtomicAccessesOfAWholeBlockHideNoOther(t *testing.T) {
+	for _, warps := range []uint32{1, 4, 8, 9, 10, 32} {
+		f := runFault(t, 4, 32*warps, `mov.u32 %r4, %ctaid.x; and.b32 %r5, %r1, 31; setp.ne.u32 %p1, %r5, 0;
+			@%p1 ret;
+			setp.ne.u32 %p1, %r4, 0;
+			@%p1 bra OTHERS;
+			red.global.add.u32 [%d1], 1;
+			membar.gl;
+			red.global.add.u32 [%d1+64], 1;
+			ret;
+			OTHERS: setp.ne.u32 %p1, %r1, 0;
+			@%p1 ret;
+			setp.eq.u32 %p1, %r4, 3;
+			@%p1 bra LAST;
+			red.global.add.u32 [%d1], 1;
+			setp.eq.u32 %p1, %r4, 1;
+			@%p1 ret;
+			membar.gl;
+			red.global.add.u32 [%d1+128], 1;
+			ret;
+			LAST: ld.acquire.gpu.global.u32 %r6, [%d1+64]; ld.acquire.gpu.global.u32 %r6, [%d1+128];
+			ld.global.u32 %r6, [%d1];
+			ret;`)
+		require.NotNil(t, f, "%d warps", warps)
+		require.Equal(t, interp.GlobalRace.String(), f.Kind.String(), f.Error())
+		require.Equal(t, []uint32{3, 1}, []uint32{f.Block.X, f.Other.Block.X}, f.Error())
+	}
+}
+
+// A warp has an ordered load of a word, which another warp then changes without an order, and a plain one after a barrier. Both are kept until a later
+// atomic access that nothing orders after them: it races with the plain one.
+func TestAnOrderedLoadHidesNoPlainOne(t *testing.T) {
+	for _, ordered := range []string{"", "ld.relaxed.cta.shared.u32 %r4, [tile];"} {
+		f := runFault(t, 1, 128, `and.b32 %r5, %r1, 31; setp.eq.u32 %p1, %r1, 0;
+			@%p1 st.shared.v2.u32 [tile], {%r1, %r1};
+			bar.sync 0;
+			setp.lt.u32 %p1, %r1, 32; setp.lt.u32 %p2, %r1, 64; setp.lt.u32 %p3, %r1, 96; mov.u32 %r6, 1;
+			@%p1 bra READS;
+			@%p2 bra CHANGES;
+			@%p3 bra HIDES;
+			wait: ld.volatile.shared.u32 %r4, [tile+4]; setp.eq.u32 %p1, %r4, 0;
+			@%p1 bra wait;
+			red.shared.add.u32 [tile], 1;
+			ret;
+			READS: `+ordered+`
+			bar.sync 2, 64;
+			ld.shared.u32 %r4, [tile];
+			bar.sync 3, 64;
+			ret;
+			CHANGES: red.shared.add.u32 [tile], 1;
+			bar.sync 2, 64;
+			ret;
+			HIDES: bar.sync 3, 64;
+			red.shared.add.u32 [tile], 1;
+			bar.warp.sync 0xffffffff;
+			st.volatile.shared.u32 [tile+4], %r6;
+			ret;`)
+		require.NotNil(t, f, ordered)
+		require.Equal(t, interp.SharedRace.String(), f.Kind.String(), f.Error())
+		require.Contains(t, f.Other.Instruction, "ld.shared", f.Error())
+		require.Equal(t, uint32(3), f.Thread.X/32, f.Error())
+	}
+}

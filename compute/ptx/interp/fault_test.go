@@ -136,6 +136,25 @@ func TestFaults(t *testing.T) {
 			@%p1 bar.sync 1, 64;
 			bar.sync 0;
 			ret;`, interp.BarrierDeadlock, 1, 2, 0},
+		"threads of a warp at different barriers": {`and.b32 %r4, %r1, 1;
+			bar.sync %r4;
+			ret;`, interp.DivergentBarrier, 1, -1, 1},
+		"warps at different barriers": {`shr.u32 %r4, %r1, 5;
+			bar.sync %r4, 64;
+			ret;`, interp.BarrierDeadlock, 1, 1, 0},
+		"a shuffle and a vote that wait for each other": {`and.b32 %r4, %r1, 31; setp.lt.u32 %p1, %r4, 16;
+			@%p1 bra a;
+			vote.sync.ballot.b32 %r5, %p1, 0xffffffff;
+			ret;
+			a: shfl.sync.idx.b32 %r4, %r1, 0, 31, 0xffffffff;
+			ret;`, interp.BarrierDeadlock, 4, 2, 0},
+		"a thread at a barrier, and others that wait for threads of their warp": {`and.b32 %r4, %r1, 31; setp.lt.u32 %p1, %r4, 16; setp.eq.u32 %p2, %r1, 32;
+			@%p2 barrier.sync 1, 64;
+			@%p1 bra a;
+			vote.sync.ballot.b32 %r5, %p1, 0xffffffff;
+			ret;
+			a: shfl.sync.idx.b32 %r4, %r1, 0, 31, 0xffffffff;
+			ret;`, interp.BarrierDeadlock, 1, 5, 32},
 		"a misaligned address": {`st.global.u32 [%d2+2], %r1;
 			ret;`, interp.Misaligned, 0, -1, 0},
 		"trap": {`setp.eq.u32 %p1, %r1, 5;
@@ -153,6 +172,9 @@ func TestFaults(t *testing.T) {
 			@%p1 st.global.u32 [%d2], %r1;
 			@!%p1 ld.global.u32 %r5, [%d2];
 			ret;`, interp.GlobalRace, 2, 1, 0},
+		"unwritten memory before a race of others": {`ld.shared.u32 %r5, [%r3+512];
+			st.shared.u32 [tile], %r1;
+			ret;`, interp.Uninitialised, 0, -1, 0},
 		"a plain load beside atomics": {`red.global.add.u32 [%d1], 1;
 			ld.global.u32 %r5, [%d1];
 			ret;`, interp.GlobalRace, 1, 0, 0},

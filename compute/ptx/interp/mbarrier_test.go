@@ -2,6 +2,7 @@ package interp_test
 
 import (
 	"encoding/binary"
+	mathbits "math/bits"
 	"strings"
 	"testing"
 
@@ -182,6 +183,7 @@ func TestMbarrierFaults(t *testing.T) {
 		"too many":         {"1", "mbarrier.arrive.shared.b64 _, [bar], 2;", interp.DivergentBarrier},
 		"no end":           {"65", "mbarrier.arrive.shared.b64 _, [bar];\n$WAIT: mbarrier.try_wait.parity.shared.b64 %p2, [bar], 0; @!%p2 bra $WAIT;", interp.InstructionLimit},
 		"noComplete":       {"64", "mbarrier.arrive.noComplete.shared.b64 _, [bar], 1;", interp.DivergentBarrier},
+		"noComplete, last": {"1", "@!%p1 mbarrier.arrive.noComplete.shared.b64 _, [bar], 1;", interp.DivergentBarrier},
 		"none":             {"0", "", interp.DivergentBarrier},
 		"not begun":        {"1", "mbarrier.test_wait.parity.shared.b64 %p2, [bar+8], 0;", interp.Uninitialised},
 		"in global memory": {"1", "and.b64 %rd1, %rd1, -8; mbarrier.arrive.b64 _, [%rd1];", interp.OutOfBounds},
@@ -190,6 +192,30 @@ func TestMbarrierFaults(t *testing.T) {
 			_, err := atMbarriers(t, c.arrivals, c.statements)
 			require.ErrorIs(t, err, c.kind)
 		})
+	}
+}
+
+// An arrival that leaves its phase open may say so, also if it leaves one arrival.
+func TestAnArrivalThatLeavesThePhaseOpen(t *testing.T) {
+	for _, arrivals := range []string{"2", "3"} {
+		_, err := atMbarriers(t, arrivals, "@!%p1 mbarrier.arrive.noComplete.shared.b64 _, [bar], 1;")
+		require.NoError(t, err, arrivals)
+	}
+}
+
+// Each thread of a warp tests for itself whether a phase has ended: of two mbarriers, and of both parities.
+func TestThreadsTestDifferentPhases(t *testing.T) {
+	out, err := atMbarriers(t, "1", `@!%p1 mbarrier.init.shared.b64 [bar+8], 1;
+	@!%p1 mbarrier.arrive.shared.b64 _, [bar];
+	bar.sync 0;
+	mov.u32 %r4, bar; and.b32 %r5, %r0, 8; add.u32 %r4, %r4, %r5;
+	popc.b32 %r5, %r0; and.b32 %r5, %r5, 1;
+	mbarrier.test_wait.parity.shared.b64 %p2, [%r4], %r5;
+	selp.u32 %r6, 1, 0, %p2; st.global.u32 [%rd2], %r6;`)
+	require.NoError(t, err)
+	for n := range 64 {
+		first := n&8 == 0 // its first phase has ended; of the other one the phase before that has
+		assert.Equal(t, uint32(btoi(first == (mathbits.OnesCount(uint(n))%2 == 0))), wordAt(out, n), "thread %d", n)
 	}
 }
 

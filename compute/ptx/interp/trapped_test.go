@@ -16,6 +16,7 @@ func TestATrapTellsWhatWasCompared(t *testing.T) {
 		`mov.u64 %d3, 7; mov.u64 %d4, 5; setp.ge.u64 %p1, %d3, %d4; @%p1 trap; ret;`:       "setp.ge.u64 %p1, %d3, %d4 compared 7 with 5",
 		`mov.s64 %d3, -1; setp.ge.u64 %p1, %d3, 5; @%p1 trap; ret;`:                        "compared 18446744073709551615 (-1) with 5",
 		`mov.u32 %r4, -3; setp.lt.s32 %p1, %r4, 0; @%p1 trap; ret;`:                        "compared -3 with 0",
+		`mov.u32 %r4, 0; setp.eq.u32 %p1, %r4, 0; @%p1 trap; ret;`:                         "compared 0 with 0",
 		`mov.u32 %r4, 3; setp.lt.u32 %p1, %r4, 2; @!%p1 trap; ret;`:                        "compared 3 with 2",
 		`setp.ge.u32 %p2, %r1, 0; setp.ge.u32 %p1, %r1, 9; @%p2 trap; ret;`:                "",
 		`setp.ge.u32 %p1, %r1, 0; @%p1 bra A; setp.ge.u32 %p1, %r1, 9; A: @%p1 trap; ret;`: "",

@@ -112,3 +112,23 @@ func TestRefusedCooperativeLaunches(t *testing.T) {
 	require.ErrorIs(t, err, interp.ErrLaunch)
 	assert.ErrorContains(t, err, "cooperative")
 }
+
+// Mistakes that show when a block has ended are found in a cooperative launch, too.
+func TestEndsOfBlocksOfACooperativeLaunch(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]error{
+		"ld.shared.u32 %r4, [%r3]; ret; }":                                interp.Uninitialised,
+		"st.shared.u32 [%r3], %r1; ld.shared.u32 %r4, [%r3]; ret; }":      nil,
+		"setp.eq.u32 %p1, %r1, 39; @%p1 ld.shared.u32 %r4, [%r3]; ret; }": interp.Uninitialised,
+		`setp.eq.u32 %p1, %r1, 0; @%p1 st.shared.u32 [tile], 1;
+			bar.sync 0;
+			atom.shared.cas.b32 %r4, [tile], 7, 8;
+			ld.shared.u32 %r4, [tile];
+			ret; }`: interp.SharedRace, // a guess that nobody confirms
+	} {
+		for _, cooperative := range []bool{false, true} {
+			_, err := runCooperative(t, strings.Replace(prelude, ".param .u64 x", ".param .u64 x, .param .u64 barrier", 1)+text, 3, func(l *interp.Launch) { l.Cooperative = cooperative })
+			require.ErrorIs(t, err, want, text)
+		}
+	}
+}

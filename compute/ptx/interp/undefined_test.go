@@ -63,6 +63,18 @@ func TestUndefinedRegistersThatNothingDependsOn(t *testing.T) {
 			st.local.u32 [pair], %r1;
 			ld.local.u64 %d4, [pair]; st.local.u64 [pair+8], %d4;
 			ld.local.u32 %r7, [pair+8];`,
+		"collectives after a shuffle whose result nobody needs": `setp.lt.u32 %p1, %r1, 16;
+			@%p1 mov.u32 %r4, %r1;
+			shfl.sync.down.b32 %r5, %r4, 1, 31, 0xffffffff;
+			shfl.sync.idx.b32 %r7, %r1, %r1, 31, 0xffffffff;
+			shfl.sync.down.b32 %r5, %r4, 1, 31, 0xffffffff;
+			vote.sync.ballot.b32 %r6, %p1, 0xffffffff;
+			shfl.sync.down.b32 %r5, %r4, 1, 31, 0xffffffff;
+			redux.sync.max.u32 %r8, %r1, 0xffffffff;
+			shfl.sync.down.b32 %r5, %r4, 1, 31, 0xffffffff;
+			match.any.sync.b32 %r9, %r1, 0xffffffff;
+			popc.b32 %r6, %r6; popc.b32 %r9, %r9; add.u32 %r6, %r6, %r9; sub.u32 %r6, %r6, 17; sub.u32 %r8, %r8, 31;
+			add.u32 %r7, %r7, %r6; add.u32 %r7, %r7, %r8;`,
 		"an undefined value that is stored in memory of the thread": `.local .align 8 .b8 pair[16];
 			mov.u64 %d5, pair; cvta.local.u64 %d5, %d5;
 			st.v2.u32 [%d5], {%r4, %r1};
@@ -74,6 +86,26 @@ func TestUndefinedRegistersThatNothingDependsOn(t *testing.T) {
 				require.Equal(t, uint32(n), word) //nolint:gosec // small
 			}
 		})
+	}
+}
+
+// In lockstep, too, a shuffle needs no more than the values that it moves to threads that use them.
+func TestUndefinedValuesInLockstep(t *testing.T) {
+	t.Parallel()
+	k := compile(t, ".version 6.0\n.target sm_60\n.address_size 64\n"+`.visible .entry k(.param .u64 x) {
+	.reg .b32 %first, %r<8>; .reg .b64 %d<3>; .reg .pred %p<3>;
+	setp.eq.u32 %p2, 0, 1;
+	@%p2 mov.u32 %first, 1;
+	mov.u32 %r1, %tid.x; setp.eq.u32 %p1, %r1, 7;
+	@%p1 mov.u32 %r2, 5;
+	shfl.idx.b32 %r3, %r2, 7, 31;
+	vote.ballot.b32 %r4, %p1;
+	add.u32 %r3, %r3, %r4;
+	ld.param.u64 %d1, [x]; mul.wide.u32 %d2, %r1, 4; add.u64 %d1, %d1, %d2; st.global.u32 [%d1], %r3; ret; }`)
+	out := make([]byte, 128)
+	require.NoError(t, k.Run(launch(1, 32, interp.Bytes{0x10000: out}, uint64(0x10000))))
+	for n := range 32 {
+		assert.Equal(t, uint32(5+1<<7), wordAt(out, n))
 	}
 }
 

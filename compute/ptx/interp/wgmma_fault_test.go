@@ -166,6 +166,25 @@ func TestAStoreToEachElementOfAMatrix(t *testing.T) {
 	}
 }
 
+// A matrix that warps have read, each once or twice, is stored to by one of them after a barrier with the others, but one of the two that read it last:
+// the fourth warp is the first to continue after the barrier before.
+func TestAStoreAfterAllReadersButOne(t *testing.T) {
+	t.Parallel()
+	for _, products := range []string{multiply, multiply + multiply} {
+		for _, missing := range []int{1, 2} {
+			body := begun[:len(begun)-len(multiply)] + products + commit + wait0 + fmt.Sprintf("mov.b16 %%h1, 1; shr.u32 %%r3, %%r1, 5; setp.eq.u32 %%p1, %%r3, %d;\n", missing) +
+				"@%p1 bra out;\nbar.sync 1, 96;\nsetp.eq.u32 %p1, %r1, 0;\n@%p1 st.shared.u16 [%s2+4096], %h1;\nout:\n"
+			f := runWarpgroup(t, 128, body)
+			require.NotNil(t, f, missing)
+			assert.Equal(t, interp.SharedRace.String(), f.Kind.String(), f.Error())
+			assert.Equal(t, []uint32{0, uint32(missing)}, []uint32{f.Thread.X / 32, f.Other.Thread.X / 32}, f.Error()) //nolint:gosec // small
+		}
+		if f := runWarpgroup(t, 128, begun[:len(begun)-len(multiply)]+products+commit+wait0+"mov.b16 %h1, 1; setp.eq.u32 %p1, %r1, 0;\n"+barrier+"@%p1 st.shared.u16 [%s2+4096], %h1;\n"); f != nil {
+			assert.Fail(t, f.Error())
+		}
+	}
+}
+
 // Kernels of warpgroups that look like mistakes and have none.
 func TestNoFaultsOfWarpgroups(t *testing.T) {
 	t.Parallel()
@@ -177,6 +196,9 @@ func TestNoFaultsOfWarpgroups(t *testing.T) {
 		"own rows are stored to afterwards": begun + commit + wait0 + "shl.b32 %r3, %r1, 4; mov.u32 %r4, tile; add.u32 %r3, %r3, %r4;\nst.shared.u32 [%r3], %r3;\n",
 		"others are stored to in between":   begun + "st.shared.u16 [%s2+6144], %h0;\n" + commit + wait0,
 		"the kernel ends before the wait":   begun + commit,
+		"the second block has no product":   stored + fenced + "mov.u32 %r3, %ctaid.x; setp.eq.u32 %p1, %r3, 1;\n@%p1 bra none;\n" + multiply + multiply + "none:\n" + commit + wait0,
+		"the second block has two products": stored + fenced + multiply + "mov.u32 %r3, %ctaid.x; setp.eq.u32 %p1, %r3, 0;\n@%p1 bra one;\n" + multiply + "one:\n" + commit + wait0,
+		"the second block has another one":  stored + fenced + "mov.u32 %r3, %ctaid.x; setp.eq.u32 %p1, %r3, 0;\n@%p1 bra first;\n" + multiply + "first:\n" + multiplyX + commit + wait0,
 		"a loop": stored + "mov.u32 %r3, 0;\nagain:\n" + fenced + multiply + multiply + commit + wait1 +
 			"add.u32 %r3, %r3, 1; setp.lt.u32 %p2, %r3, 5; @%p2 bra again;\n" + wait0 + "add.f32 %f4, %f2, %f3;\n",
 		"two stages of copies": `mov.u32 %r3, 0; mov.u32 %r4, 0; mov.u32 %s3, %s1;
