@@ -58,7 +58,7 @@ func lowerFragment(c *lowering, i *ptx.Instruction) {
 	t.meet = eachElement(c, i, p, &g, 2, write) //nolint:mnd // the third operand
 }
 
-// eachElement loads or stores a fragment: an address is the matrix's own, plus the stride between rows or columns.
+// eachElement loads or stores a fragment: an address is the matrix's own, which all threads name, plus the stride between rows or columns.
 func eachElement(c *lowering, i *ptx.Instruction, p pointer, g *fragment, stride int, write bool) func(w *warp, members uint32) {
 	bytes := g.element.Bytes()
 	c.narrow(p.space, bytes)
@@ -75,6 +75,13 @@ func eachElement(c *lowering, i *ptx.Instruction, p pointer, g *fragment, stride
 		if !together(w, members) {
 			return
 		}
+		start, step := p.of(f, 0), f.regs[line][0]&mask(32) //nolint:mnd // a number of 32 bits
+		for n := range warpThreads {
+			if p.of(f, n) != start || f.regs[line][n]&mask(32) != step { //nolint:mnd // likewise
+				w.fail(&Fault{Kind: DivergentWarp, Detail: "the threads of the warp have different addresses or strides of the matrix"}, n)
+				return
+			}
+		}
 		elements := make([]uint64, g.own)
 		for thread := range warpThreads {
 			for k := range elements {
@@ -83,8 +90,8 @@ func eachElement(c *lowering, i *ptx.Instruction, p pointer, g *fragment, stride
 				if byColumn {
 					major, minor = minor, major
 				}
-				offset := (uint64(major)*(f.regs[line][thread]&mask(32)) + uint64(minor)) * uint64(bytes) //nolint:gosec,mnd // not negative
-				a := access{space: p.space, address: (p.of(f, thread) + offset) & p.ones, bytes: bytes, thread: thread, read: !write, write: write}
+				offset := (uint64(major)*step + uint64(minor)) * uint64(bytes) //nolint:gosec // not negative
+				a := access{space: p.space, address: (start + offset) & p.ones, bytes: bytes, thread: thread, read: !write, write: write}
 				var value [8]byte
 				if write {
 					store(value[:], bytes, g.get(f, n))

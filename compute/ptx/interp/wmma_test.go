@@ -172,3 +172,25 @@ func TestFragmentsOfMemoryThatWasNotWritten(t *testing.T) {
 		require.Nil(t, runFault(t, 1, 32, "mov.u32 %r3, tile; mov.f32 %f0, 0f00000000;\n"+store+load+"ret;"), layout)
 	}
 }
+
+// All threads of a warp name the same matrix, with the same stride: another one in any thread is a fault.
+func TestThreadsThatNameDifferentMatrices(t *testing.T) {
+	t.Parallel()
+	for _, access := range []string{
+		"wmma.load.c.sync.aligned.row.m16n16k16.global.f32 {%f0, %f1, %f2, %f3, %f4, %f5, %f6, %f7}, [%d3], %r4;",
+		"wmma.store.d.sync.aligned.row.m16n16k16.global.f32 [%d3], {%f0, %f0, %f0, %f0, %f0, %f0, %f0, %f0}, %r4;",
+	} {
+		for _, other := range []string{"", "@%p1 add.u64 %d3, %d3, 4;", "@%p1 mov.u32 %r4, 8;"} {
+			for _, lane := range []uint32{0, 1, 17, 31} {
+				f := runFault(t, 1, 32, fmt.Sprintf("mov.u64 %%d3, %%d1; mov.u32 %%r4, 16; mov.f32 %%f0, 0f00000000; setp.eq.u32 %%p1, %%r1, %d;\n%s\n%s\nret;", lane, other, access))
+				if other == "" {
+					require.Nil(t, f, access)
+					continue
+				}
+				require.NotNil(t, f, "%s %s", other, access)
+				assert.Equal(t, interp.DivergentWarp.String(), f.Kind.String())
+				assert.Equal(t, max(lane, 1-min(lane, 1)), f.Thread.X, f.Error()) // the first one that differs from thread 0
+			}
+		}
+	}
+}
