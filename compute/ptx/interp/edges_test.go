@@ -192,6 +192,114 @@ func TestDeclaredPartsInLoops(t *testing.T) {
 	}
 }
 
+// The fault of an undeclared access names the parameter whose part it is in, and the byte.
+func TestParametersOfUndeclaredAccesses(t *testing.T) {
+	t.Parallel()
+	const start = 0x10000
+	for n, name := range []string{"x", "y", "z"} {
+		declared := []interp.Declared{{Start: start, Bytes: 64}, {Start: start + 64, Bytes: 64}, {Start: start + 128, Bytes: 64}}
+		for access, how := range map[string]string{
+			"st.global.u32 [%d1+12], 1;":   "as read-only, and the kernel writes there: byte %d of the 256 at 0x10000",
+			"ld.global.u32 %r1, [%d1+20];": "as write-only, and the kernel reads bytes that it has not written: byte %d of the 256 at 0x10000",
+		} {
+			byteAt := map[bool]int{true: 12, false: 20}[strings.HasPrefix(access, "st")] + 64*n
+			declared[n].Write = !strings.HasPrefix(access, "st")
+			k := compile(t, header+`.visible .entry k(.param .u32 count, .param .u64 x, .param .u8 flag, .param .u64 y, .param .u64 z) {
+	.reg .b64 %d<3>; .reg .b32 %r<3>; ld.param.u64 %d1, [`+name+`]; `+access+` ret; }`)
+			err := k.Run(launch(1, 1, owned{interp.Region{Start: start, Bytes: make([]byte, 256), Declared: declared}}, uint32(3), uint64(start), uint64(1), uint64(start+64), uint64(start+128))) // the number of 8 bits has 8 bytes with those up to the next
+			require.ErrorIs(t, err, interp.Undeclared, access)
+			number := []int{1, 3, 4}[n]
+			require.ErrorContains(t, err, fmt.Sprintf("parameter %d, %s, %s", number, name, fmt.Sprintf(how, byteAt)))
+		}
+	}
+}
+
+// The fault of a load of bytes that nobody wrote names the first of them.
+func TestUnwrittenBytesAreNamed(t *testing.T) {
+	t.Parallel()
+	for _, missing := range []int{0, 5, 31, 62, 63, 64, 65, 100, 127, 128, 200, 255} {
+		for _, bytes := range []int{1, 4, 8} {
+			k := compile(t, header+fmt.Sprintf(`.visible .entry k(.param .u64 x) { .reg .b64 %%d<3>; ld.param.u64 %%d1, [x]; ld.global.u%d %%d2, [%%d1+%d]; ret; }`, 8*bytes, missing/bytes*bytes))
+			written := []uint64{^uint64(0), ^uint64(0), ^uint64(0), ^uint64(0)}
+			memory := owned{interp.Region{Start: 0x10000, Bytes: make([]byte, 256), Initialised: written}}
+			require.NoError(t, k.Run(launch(1, 1, memory, uint64(0x10000))))
+			written[missing/64] &^= 1 << (missing % 64)
+			err := k.Run(launch(1, 1, memory, uint64(0x10000)))
+			require.ErrorIs(t, err, interp.Uninitialised)
+			require.ErrorContains(t, err, fmt.Sprintf("nothing has written byte %d of", missing))
+		}
+	}
+}
+
+// A non-coherent load of each width counts on each page that it reaches, also if another load has touched that page first: a store there is a
+// fault.
+func TestNonCoherentLoadsOfPages(t *testing.T) {
+	t.Parallel()
+	for _, threads := range []uint32{1, 31, 32, 64} {
+		for _, typ := range []string{"u32", "u8", "u16", "u64", "v2.u32", "v4.u32"} {
+			for _, store := range []bool{false, true} {
+				registers, bytes := map[string]string{"v2.u32": "{%r4, %r5}", "v4.u32": "{%r4, %r5, %r6, %r7}"}[typ], map[string]int{"u8": 1, "u16": 2, "u64": 8, "v2.u32": 8, "v4.u32": 16}[typ]
+				if registers == "" {
+					registers = "%d4"
+				}
+				end := ""
+				if store {
+					end = "st.global.u32 [%d1+4096], 1;"
+				}
+				k := compile(t, prelude+fmt.Sprintf(`mul.wide.u32 %%d3, %%r1, %d; add.u64 %%d3, %%d3, %%d1; ld.global.%[2]s %[3]s, [%%d3+4096]; mov.u32 %%r8, 0;
+	again: ld.global.nc.%[2]s %[3]s, [%%d3]; add.u64 %%d3, %%d3, 4096; add.u32 %%r8, %%r8, 1; setp.lt.u32 %%p1, %%r8, 2;
+	@%%p1 bra again;
+	bar.sync 0; %[4]s ret; }`, max(bytes, 4*btoi(bytes == 0)), typ, registers, end))
+				err := k.Run(launch(1, threads, interp.Bytes{0x10000: make([]byte, 8192)}, uint64(0x10000)))
+				if store {
+					require.ErrorIs(t, err, interp.NonCoherent, "%s in %d threads", typ, threads)
+				} else {
+					require.NoError(t, err, "%s in %d threads", typ, threads)
+				}
+			}
+		}
+	}
+}
+
+// Global memory is not shared memory, also where its addresses are as low.
+func TestLowAddressesOfGlobalMemory(t *testing.T) {
+	t.Parallel()
+	k := compile(t, prelude+`mov.u32 %r4, 0;
+	again: st.shared.u32 [%r3+256], %r1; ld.global.u32 %r5, [%d2]; add.u32 %r5, %r5, 1000; st.global.u32 [%d2], %r5; ld.shared.u32 %r6, [%r3+256];
+	setp.ne.u32 %p1, %r6, %r1;
+	@%p1 trap;
+	add.u32 %r4, %r4, 1; setp.lt.u32 %p1, %r4, 3;
+	@%p1 bra again;
+	ret; }`)
+	out := make([]byte, 256)
+	require.NoError(t, k.Run(launch(1, 64, interp.Bytes{256: out}, uint64(256))))
+	for n := range 64 {
+		require.Equal(t, uint32(3000), wordAt(out, n))
+	}
+}
+
+// The initial value of a variable may be the address of another one, plus a number, whether the launch has memory for that or not.
+func TestAddressesAsInitialValues(t *testing.T) {
+	t.Parallel()
+	k := compile(t, header+`.global .align 8 .b8 own[64]; .const .align 8 .b8 given[64];
+.global .align 8 .u64 all[7] = {own, own+8, own+-8, generic(own)+4, given, given+-16, generic(given)+16}; .global .align 8 .u64 self = self;
+.visible .entry k(.param .u64 x) {
+	.reg .b64 %d<12>; ld.param.u64 %d1, [x]; mov.u64 %d10, own; mov.u64 %d11, given;
+	ld.global.u64 %d2, [all]; ld.global.u64 %d3, [all+8]; ld.global.u64 %d4, [all+16]; ld.global.u64 %d5, [all+24];
+	ld.global.u64 %d6, [all+32]; ld.global.u64 %d7, [all+40]; ld.global.u64 %d8, [all+48]; ld.global.u64 %d9, [self];
+	sub.u64 %d2, %d2, %d10; sub.u64 %d3, %d3, %d10; sub.u64 %d4, %d4, %d10; sub.u64 %d5, %d5, %d10;
+	sub.u64 %d6, %d6, %d11; sub.u64 %d7, %d7, %d11; sub.u64 %d8, %d8, %d11; mov.u64 %d10, self; sub.u64 %d9, %d9, %d10;
+	st.global.u64 [%d1], %d2; st.global.u64 [%d1+8], %d3; st.global.u64 [%d1+16], %d4; st.global.u64 [%d1+24], %d5;
+	st.global.u64 [%d1+32], %d6; st.global.u64 [%d1+40], %d7; st.global.u64 [%d1+48], %d8; st.global.u64 [%d1+56], %d9; st.global.u64 [%d1+64], %d11; ret; }`)
+	out := make([]byte, 72)
+	l := launch(1, 1, interp.Bytes{0x10000: out, 0x20000: make([]byte, 64)}, uint64(0x10000))
+	l.Globals = map[string]uint64{"given": 0x20000}
+	require.NoError(t, k.Run(l))
+	for n, want := range []int64{0, 8, -8, 4, 0, -16, 16, 0, 0x20000} {
+		assert.Equal(t, want, int64(binary.LittleEndian.Uint64(out[8*n:])), "value %d", n) //nolint:gosec // in two's complement
+	}
+}
+
 // Clocks are the same for the threads that read them at once, and not earlier for a later read; each has its half.
 func TestClocks(t *testing.T) {
 	t.Parallel()
