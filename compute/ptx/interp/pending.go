@@ -86,7 +86,7 @@ type registerUse struct {
 	touched []uint32   // threads that accessed the register since the last wgmma.fence
 	reads   []int      // products that read it as A
 	writes  []int      // products that write it as D
-	last    []*product // that uses it
+	last    []*product // that uses it, or nil
 }
 
 func newRegisterUse(slots int) *registerUse {
@@ -98,12 +98,4 @@ func (u *registerUse) clear() {
 	clear(u.reads)
 	clear(u.writes)
 	clear(u.last)
-}
-
-// inFlight returns the product that uses a register, or nil.
-func (u *registerUse) inFlight(slot int) *product {
-	if u == nil || slot >= len(u.last) || u.reads[slot]+u.writes[slot] == 0 {
-		return nil
-	}
-	return u.last[slot]
 }

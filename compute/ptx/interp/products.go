@@ -68,7 +68,7 @@ func watch(in *instruction, touched []int) {
 // touch notes an access to registers of products, and reports whether none of them is in flight.
 func (s *products) touch(slots []int, f *frame, m uint32) bool {
 	for _, slot := range slots {
-		if q := f.use.inFlight(slot); q != nil && !s.ignores(WgmmaInFlight) {
+		if q := f.use.last[slot]; q != nil && !s.ignores(WgmmaInFlight) {
 			s.inFlight(f, slot, q, next(m))
 			return false
 		}
@@ -96,7 +96,7 @@ func (s *products) admit(p *productForm, accumulate bool) bool {
 	}
 	for n, slot := range p.registers {
 		isD := n < len(p.d)
-		q := u.inFlight(slot)
+		q := u.last[slot]
 		switch {
 		case u.touched[slot] != 0 && !ignored[WgmmaFence]:
 			s.fail(&Fault{
