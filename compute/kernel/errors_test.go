@@ -3,6 +3,7 @@ package kernel_test
 import (
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"reflect"
@@ -12,11 +13,13 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/compute/kernel"
 	"github.com/go-vram/vram/compute/kernel/expr"
 	"github.com/go-vram/vram/compute/kernel/plan"
 	"github.com/go-vram/vram/compute/tensor"
 	"github.com/go-vram/vram/compute/tensor/half"
+	"github.com/go-vram/vram/cuda"
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/fault"
 	"github.com/go-vram/vram/cudadrv/sim"
@@ -88,6 +91,12 @@ func TestNoKernel(t *testing.T) {
 		"Elementwise": func() error { _, err := compiler.Elementwise(); return err }(),
 		"Reduction":   func() error { _, err := compiler.Reduction(plan.All); return err }(),
 		"WarmUp":      compiler.WarmUp(t.Context(), nil, nil),
+		"RawPTX":      func() error { _, err := compiler.RawPTX("", "").Await(t.Context()); return err }(),
+		"RawCUDA":     func() error { _, err := compiler.RawCUDA(nil, "", "", "").Await(t.Context()); return err }(),
+		"RawCUDA, no library": func() error {
+			_, err := newRig(t).kernels.RawCUDA(nil, "", "", "").Await(t.Context())
+			return err
+		}(),
 	} {
 		require.ErrorIs(t, err, kernel.ErrNotOpen, name)
 	}
@@ -168,20 +177,33 @@ func TestASplitSumThatFailsLeavesNothing(t *testing.T) {
 	require.NoError(t, err)
 	live := func() int64 { return s.dev.Stats().LiveBytes }
 	before := live()
-	captured := func() error {
-		g, err := s.c.Capture(func() error { return s.run() })
+	capturedOn := func(c *cuda.Context) error {
+		g, err := c.Capture(func() error { return s.sum.Run(c, outs(s.total), s.in) })
 		if err != nil {
 			return err
 		}
 		return g.Close()
 	}
-	refused := 0
-	for name, work := range map[string]func() error{"*": s.run, "cuLaunchKernel": captured, "cuMemsetD8Async": captured} {
-		require.NoError(t, work())
+	refused := map[string]int{}
+	for name, work := range map[string]struct {
+		function string
+		do       func() error
+	}{
+		"a run":               {"*", s.run},
+		"a captured launch":   {"cuLaunchKernel", func() error { return capturedOn(s.c) }},
+		"a fill in a capture": {"cuMemsetD8Async", func() error { return capturedOn(s.c) }},
+		"a fill of the tickets of a first capture": {"cuMemsetD8Async", func() (err error) {
+			c, err := cuda.NewContext(s.c.Stream())
+			require.NoError(t, err)
+			defer func() { err = errors.Join(err, c.Close()) }()
+			return capturedOn(c)
+		}},
+	} {
+		require.NoError(t, work.do())
 		for call := uint64(1); ; call++ {
 			injected := driver.Injected()
-			require.NoError(t, driver.Add(fault.Rule{Func: name, First: call, Result: cudadrv.Unknown}))
-			err := work()
+			require.NoError(t, driver.Add(fault.Rule{Func: work.function, First: call, Result: cudadrv.Unknown}))
+			err := work.do()
 			none := driver.Injected() == injected
 			driver.Clear()
 			if none {
@@ -189,15 +211,16 @@ func TestASplitSumThatFailsLeavesNothing(t *testing.T) {
 				break
 			}
 			if err != nil {
-				refused++
+				refused[name]++
 				require.ErrorIs(t, err, cudadrv.Unknown, "%s, call %d", name, call)
+				require.NotErrorIs(t, err, vram.ErrBadFree, "%s, call %d: there is nothing to free", name, call)
 			}
-			require.NoError(t, work(), "%s, call %d", name, call)
+			require.NoError(t, work.do(), "%s, call %d", name, call)
 			require.NoError(t, s.c.Synchronize(t.Context()))
 			require.Equal(t, before, live(), "%s, call %d", name, call)
 		}
 	}
-	assert.GreaterOrEqual(t, refused, 2)
+	assert.Equal(t, map[string]int{"a run": 1, "a captured launch": 1, "a fill of the tickets of a first capture": 1}, refused)
 	require.NoError(t, s.run())
 	got, err := tensor.Item[float32](s.total)
 	require.NoError(t, err)

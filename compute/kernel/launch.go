@@ -171,14 +171,7 @@ func (r *ready) launchSplit(c *cuda.Context, args []cuda.Arg) (err error) {
 		return err
 	}
 	var tickets tickets
-	defer func() { // also after a panic of the driver
-		if failed := scratch.Free(); failed != nil {
-			err = errors.Join(err, failed)
-		}
-		if failed := tickets.release(); failed != nil {
-			err = errors.Join(err, failed)
-		}
-	}()
+	defer func() { err = errors.Join(err, scratch.Free(), tickets.release()) }() // also after a panic of the driver
 	args[r.scratch].SetBuffer(scratch)
 	if r.ticketBytes == 0 {
 		return cuda.Together(c, func(bool) error { return r.submit(c, args) })
