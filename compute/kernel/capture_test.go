@@ -1,6 +1,7 @@
 package kernel_test
 
 import (
+	"context"
 	"runtime"
 	"strings"
 	"sync/atomic"
@@ -146,6 +147,33 @@ func captureDuringMeasurement(t *testing.T, mode kernel.TuningMode) {
 	assert.Zero(t, n.kernels.Stats().Tuned)
 	require.NoError(t, measure())
 	assert.Equal(t, int64(1), n.kernels.Stats().Tuned)
+}
+
+// A measurement that is cancelled while its variants are compiled ends for that reason, also where a capture has begun since.
+func TestAMeasurementIsCancelledInACapture(t *testing.T) {
+	store := &gate{entered: make(chan struct{}, 100), open: make(chan struct{})}
+	log := &logged{}
+	n := newNegation(t, kernel.WithStore(store), kernel.WithLog(log), kernel.WithTuning(small(kernel.Tuning{})), kernel.WithClock(times{}.of))
+	ctx, cancel := context.WithCancel(t.Context())
+	tuned := make(chan error, 1)
+	go func() {
+		_, err := n.k.Tune(ctx, outs(n.y), n.x)
+		tuned <- err
+	}()
+	<-store.entered
+	var err error
+	g, captured := n.c.Capture(func() error {
+		cancel()
+		err = <-tuned
+		n.kernels.AwaitTuning()
+		return nil
+	})
+	close(store.open)
+	require.NoError(t, captured)
+	require.NoError(t, g.Close())
+	require.ErrorIs(t, err, context.Canceled)
+	assert.Contains(t, log.all(), context.Canceled.Error())
+	n.tunes()
 }
 
 // A capture begins at every third call of the driver that a measurement makes, in the short form at every eleventh: the measurement ends with the

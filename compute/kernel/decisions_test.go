@@ -3,13 +3,16 @@ package kernel
 import (
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/go-vram/vram/compute/kernel/expr"
 	"github.com/go-vram/vram/compute/kernel/plan"
 	"github.com/go-vram/vram/compute/tensor"
 	"github.com/go-vram/vram/cudadrv"
@@ -75,6 +78,50 @@ func TestOutputsThatShareMemory(t *testing.T) {
 	}
 }
 
+// The third run of a kernel finds the launch of an earlier one, also where the output is any of the inputs.
+func TestALaunchIsFoundAgain(t *testing.T) {
+	const inputCount = 3
+	c, _ := compiling(t)
+	sum := expr.Input(0, tensor.Float32)
+	for i := 1; i < inputCount; i++ {
+		sum = sum.Add(expr.Input(i, tensor.Float32))
+	}
+	k, err := c.Elementwise(sum)
+	require.NoError(t, err)
+	var all []*tensor.Tensor
+	for range inputCount + 1 {
+		x, err := tensor.Zeros(c.on, tensor.Float32, 64)
+		require.NoError(t, err)
+		all = append(all, x)
+	}
+	for _, out := range all {
+		for range 2 {
+			require.NoError(t, k.Run(c.on, []*tensor.Tensor{out}, all[:inputCount]...))
+		}
+		f := new(frame)
+		r, err := f.again(k, []*tensor.Tensor{out}, all[:inputCount])
+		require.NoError(t, err)
+		assert.NotNil(t, r)
+	}
+	for _, x := range all {
+		require.NoError(t, x.Free())
+	}
+}
+
+// Layouts without tensors are of aligned memory, also in a frame that had other memory before.
+func TestAlignmentsOfAFrameAreForgotten(t *testing.T) {
+	c, _ := compiling(t)
+	k, err := c.Elementwise(expr.Input(0, tensor.Float32).Neg())
+	require.NoError(t, err)
+	layouts, _ := negating(t, k, 4096)
+	fresh, used := new(frame), new(frame)
+	used.addresses[0], used.addresses[1] = 4, 8
+	require.NoError(t, fresh.fitLayouts(k, layouts))
+	require.NoError(t, used.fitLayouts(k, layouts))
+	assert.Equal(t, fresh.own, used.own)
+	assert.Greater(t, used.own.Vector, uint8(1))
+}
+
 // The first set of a measurement has all of -2 to 2, the second numbers between 1/2 and 2; both are the same each time and differ by operand.
 func TestNumbersOfAMeasurement(t *testing.T) {
 	numbers := func(operand, set int) (all []float64) {
@@ -99,6 +146,28 @@ func TestNumbersOfAMeasurement(t *testing.T) {
 	for set := range 2 {
 		assert.Equal(t, numbers(3, set), numbers(3, set))
 		assert.NotEqual(t, numbers(3, set), numbers(4, set))
+	}
+}
+
+// Elements of each type have both truth values, or whole numbers of both signs where the type has them, and in the second set too no
+// type has one value alone.
+func TestNumbersOfEachType(t *testing.T) {
+	values := func(of tensor.Type, set int) map[float64]bool {
+		all := map[float64]bool{}
+		bytes := sample(of, 0, set, int64(400*of.Size()))
+		require.Len(t, bytes, 400*of.Size())
+		for ; len(bytes) > 0; bytes = bytes[of.Size():] {
+			all[number(bytes, of)] = true
+		}
+		return all
+	}
+	for of, want := range map[tensor.Type][]float64{
+		tensor.Bool: {0, 1}, tensor.Uint8: {0, 2, 4},
+		tensor.Int8: {-4, -2, 0, 2, 4}, tensor.Int16: {-4, -2, 0, 2, 4}, tensor.Int32: {-4, -2, 0, 2, 4}, tensor.Int64: {-4, -2, 0, 2, 4},
+		tensor.Float16: {-2, -1, 0, 1, 2}, tensor.BFloat16: {-2, -1, 0, 1, 2}, tensor.Float32: {-2, -1, 0, 1, 2}, tensor.Float64: {-2, -1, 0, 1, 2},
+	} {
+		assert.ElementsMatch(t, want, slices.Collect(maps.Keys(values(of, 0))), of)
+		assert.Greater(t, len(values(of, 1)), 1, of)
 	}
 }
 

@@ -3,12 +3,16 @@ package kernel
 import (
 	"errors"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/go-vram/vram/compute/kernel/expr"
 	"github.com/go-vram/vram/compute/kernel/plan"
+	"github.com/go-vram/vram/compute/tensor"
 	"github.com/go-vram/vram/futures"
 )
 
@@ -78,6 +82,29 @@ func TestAMeasurementThatWasGivenUpEndsItsOwnStateAlone(t *testing.T) {
 			assert.Equal(t, want, c.state.Load(), "from %d, retry: %t", before, retry)
 		}
 	}
+}
+
+// A measurement times nothing more from the moment when the compiler ends it, also where nobody has told its context yet.
+func TestAMeasurementEndsAtOnce(t *testing.T) {
+	c, _ := compiling(t, WithTables(), WithTuning(Tuning{RotateBytes: 1, Rounds: 1, Limit: time.Hour}))
+	var asked atomic.Int64
+	c.tuner.clock = func(plan.Schedule) time.Duration {
+		asked.Add(1)
+		c.tuner.mu.Lock()
+		defer c.tuner.mu.Unlock()
+		c.tuner.stop()
+		return time.Microsecond
+	}
+	k, err := c.Elementwise(expr.Input(0, tensor.Float32).Neg())
+	require.NoError(t, err)
+	x, err := tensor.New(c.on, tensor.Float32, 64)
+	require.NoError(t, err)
+	y, err := tensor.New(c.on, tensor.Float32, 64)
+	require.NoError(t, err)
+	_, err = k.Tune(t.Context(), []*tensor.Tensor{y}, x)
+	require.ErrorIs(t, err, ErrClosed)
+	assert.Equal(t, int64(1), asked.Load())
+	require.NoError(t, errors.Join(x.Free(), y.Free()))
 }
 
 // A geometry is kept in the list that was searched, and not where that was replaced since: the geometry may be of an old choice.

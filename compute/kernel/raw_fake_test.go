@@ -42,7 +42,16 @@ func TestRawCUDA(t *testing.T) {
 	f, err := r.kernels.RawCUDA(lib, "includes.cu", "// include\n"+double, "twice").Await(t.Context())
 	require.NoError(t, err)
 	r.twice(f)
-	assert.Equal(t, int32(1), store.puts.Load(), "the files that a source includes may change")
+	for _, options := range [][]string{{"-O3", "--pre-include=a.h"}, {"--pre-include=a.h", "-O3"}} {
+		f, err = r.kernels.RawCUDA(lib, "options.cu", double, "twice", options...).Await(t.Context())
+		require.NoError(t, err)
+		r.twice(f)
+	}
+	assert.Equal(t, int32(1), store.puts.Load(), "the files that a source or an option includes may change")
+	f, err = r.kernels.RawCUDA(lib, "options.cu", double, "twice", "-O3").Await(t.Context())
+	require.NoError(t, err)
+	r.twice(f)
+	assert.Equal(t, int32(2), store.puts.Load())
 	_, err = r.kernels.RawCUDA(lib, "broken.cu", "int a;\n#error\n", "f").Await(t.Context())
 	var refused *nvrtc.CompileError
 	require.ErrorAs(t, err, &refused)

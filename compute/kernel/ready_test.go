@@ -72,6 +72,25 @@ func TestAWarmRunChecksItsTensors(t *testing.T) {
 	require.NoError(t, r.c.Synchronize(t.Context()))
 }
 
+// A warm run does not take an input for an output: tensors on the wrong side are refused as in the first run.
+func TestAWarmRunKnowsInputsFromOutputs(t *testing.T) {
+	r := newRig(t)
+	k, err := r.kernels.Elementwise(expr.Input(0, tensor.Int32).Cast(tensor.Float32))
+	require.NoError(t, err)
+	numbers, err := tensor.From(r.c, []int32{1, -2, 3})
+	require.NoError(t, err)
+	result := r.made(tensor.Float32, 3)
+	for range 2 {
+		require.NoError(t, k.Run(r.c, outs(result), numbers))
+		var typed *tensor.TypeError
+		require.ErrorAs(t, k.Run(r.c, outs(numbers), result), &typed)
+	}
+	got, err := tensor.Read[float32](result)
+	require.NoError(t, err)
+	assert.Equal(t, []float32{1, -2, 3}, got)
+	require.NoError(t, numbers.Free())
+}
+
 // Rows that several blocks reduce have tickets of their context, which are made once, and gone with it.
 func TestTicketsAreOfAContext(t *testing.T) {
 	r := newRigOn(t, launching(t))

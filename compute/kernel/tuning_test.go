@@ -247,6 +247,51 @@ func TestAWrongSumIsDisqualified(t *testing.T) {
 	}
 }
 
+// A variant that writes no results is found: it does not pass for one that has those of the variant before it.
+func TestAVariantThatWritesNothingIsDisqualified(t *testing.T) {
+	stores := regexp.MustCompile(`(?m)^.*st\.global.*$`)
+	n := newNegation(t, kernel.WithTuning(small(kernel.Tuning{})), kernel.WithClock(times{faster: 100}.of),
+		kernel.WithStore(lied(func(text string) (string, bool) {
+			return stores.ReplaceAllString(text, ""), strings.Contains(text, ".maxntid 128,")
+		})))
+	rows, err := n.k.Tune(t.Context(), outs(n.y), n.x)
+	var wrong *kernel.DisqualifiedError
+	require.ErrorAs(t, err, &wrong)
+	assert.Equal(t, tune.Wrong, find(t, rows, faster).State)
+	n.runs(256)
+}
+
+// Operands that begin at any place of a vector, have one byte, or have none, are measured: all variants are right.
+func TestSmallAndShiftedOperandsAreMeasured(t *testing.T) {
+	r := newRig(t, kernel.WithTuning(small(kernel.Tuning{})), kernel.WithClock(times{}.of))
+	tunes := func(k *kernel.Kernel, outputs []*tensor.Tensor, in *tensor.Tensor) {
+		t.Helper()
+		rows, err := k.Tune(t.Context(), outputs, in)
+		require.NoError(t, err)
+		assert.Greater(t, len(rows), 1)
+	}
+	x := expr.Input(0, tensor.Float32)
+	for shift := range 4 {
+		for shiftOut := range 4 {
+			sum, err := r.kernels.Reduction([]int{-1}, x.Mul(expr.Number(0.7)).Sum()) // its last bits depend on the order
+			require.NoError(t, err)
+			in, err := r.normal(1, 3*520+4).Narrow(0, shift, 3*520)
+			require.NoError(t, err)
+			in, err = in.Reshape(3, 520)
+			require.NoError(t, err)
+			out, err := r.made(tensor.Float32, 8).Narrow(0, shiftOut, 3)
+			require.NoError(t, err)
+			tunes(sum, outs(out), in)
+		}
+	}
+	oneByte, err := r.kernels.Elementwise(expr.Input(0, tensor.Uint8).Add(expr.Number(1)))
+	require.NoError(t, err)
+	tunes(oneByte, outs(r.made(tensor.Uint8, 1)), r.made(tensor.Uint8, 1))
+	both, err := r.kernels.Reduction([]int{-1}, x.Sum(), x.Sub(x.Sum()))
+	require.NoError(t, err)
+	tunes(both, outs(r.made(tensor.Float32, 3), r.made(tensor.Float32, 3, 0)), r.made(tensor.Float32, 3, 0))
+}
+
 func TestResultsAreCompared(t *testing.T) {
 	floats := func(all ...float32) (b []byte) {
 		for _, x := range all {

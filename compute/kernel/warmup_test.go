@@ -205,6 +205,44 @@ func TestAPreparedKernelGoesBeforeAList(t *testing.T) {
 	assert.Equal(t, 2, failed.Need)
 }
 
+// A list is refused by a compiler that is closed: each of it, in their order.
+func TestAClosedCompilerWarmsNothingUp(t *testing.T) {
+	r := newRig(t)
+	needs := append(r.needs(2), kernel.Need{Text: double})
+	require.NoError(t, r.kernels.Close())
+	var seen []kernel.Progress
+	err := r.kernels.WarmUp(t.Context(), needs, func(p kernel.Progress) { seen = append(seen, p) })
+	require.ErrorIs(t, err, kernel.ErrClosed)
+	require.Len(t, seen, 3)
+	for i, p := range seen {
+		assert.Equal(t, kernel.Progress{Done: i + 1, Of: 3, Need: i, Err: kernel.ErrClosed}, p)
+	}
+}
+
+// A text that another caller compiles is done, or has failed, when that caller has it, and not before.
+func TestAListWaitsForTextsOfOthers(t *testing.T) {
+	for text, good := range map[string]bool{double: true, "nonsense": false} {
+		store := &gate{entered: make(chan struct{}, 10), open: make(chan struct{})}
+		r := newRig(t, kernel.WithStore(store), kernel.Threads(2))
+		compiled := r.kernels.RawPTX(text, "twice")
+		<-store.entered
+		seen := make(chan kernel.Progress, 2)
+		warmed := make(chan error, 1)
+		go func() {
+			// The second need fails at once: the worker has begun with the first one by then.
+			warmed <- r.kernels.WarmUp(context.Background(), []kernel.Need{{Text: text}, {}}, func(p kernel.Progress) { seen <- p })
+		}()
+		assert.Equal(t, 1, soon(t, seen).Need)
+		close(store.open)
+		p := soon(t, seen)
+		assert.Equal(t, kernel.Known, p.Origin)
+		assert.Equal(t, good, p.Err == nil, "%s: %v", text, p.Err)
+		require.Error(t, soon(t, warmed))
+		_, err := compiled.Await(t.Context())
+		assert.Equal(t, good, err == nil, "%s: %v", text, err)
+	}
+}
+
 func TestStatsOfCode(t *testing.T) {
 	r := newRig(t)
 	for range 3 {
