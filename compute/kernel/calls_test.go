@@ -202,6 +202,24 @@ func TestATimeIsOfManyLaunches(t *testing.T) {
 	}
 }
 
+// A Run that cannot wait for the work before its measurement returns the driver's error and submits nothing. The next Run measures.
+func TestAFirstRunThatCannotWaitMeasuresLater(t *testing.T) {
+	n := newTurning(t, time.Microsecond, kernel.WithTuning(small(kernel.Tuning{Mode: kernel.TuneNow, Rounds: 1})))
+	launches := func() uint64 { return n.driver.Device(0).Counts()["cuLaunchKernel"] }
+	require.NoError(t, n.c.Fill8(cuda.Whole(must(n.x.Buffer())), 0)) // work to wait for
+	require.NoError(t, n.faults.Add(fault.Rule{Func: "cuStreamSynchronize", First: 1, Count: 1, Result: cudadrv.Unknown}))
+	require.ErrorIs(t, n.k.Run(n.c, outs(n.y), n.x), cudadrv.Unknown)
+	n.faults.Clear()
+	assert.Zero(t, launches())
+	stats := n.kernels.Stats()
+	assert.Zero(t, stats.Tuned+stats.TuningFailed)
+	for range 2 {
+		require.NoError(t, n.k.Run(n.c, outs(n.y), n.x))
+		assert.Equal(t, int64(1), n.kernels.Stats().Tuned)
+	}
+	assert.Positive(t, launches())
+}
+
 // A measurement that takes too long has rows where each variant was timed in enough rounds, and else fails. One that is cancelled
 // has none at any time.
 func TestAMeasurementThatTakesLong(t *testing.T) {
