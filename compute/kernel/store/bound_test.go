@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -172,6 +173,33 @@ func TestFilesOfOthers(t *testing.T) {
 	assert.Positive(t, stores[0].Stats().Evicted)
 	assert.Positive(t, stores[1].Stats().Evicted)
 	assert.Zero(t, stores[0].Stats().Failed)
+}
+
+// A file that is being written is left alone for an hour, and no longer.
+func TestAFileIsBeingWrittenForAnHour(t *testing.T) {
+	t.Setenv(store.Variable, "")
+	for age, stays := range map[time.Duration]bool{time.Hour - 1: true, time.Hour: true, time.Hour + 1: false} {
+		synctest.Test(t, func(t *testing.T) { // of virtual time
+			folder := t.TempDir()
+			path := filepath.Join(folder, "a.writing")
+			require.NoError(t, os.WriteFile(path, nil, 0o600))
+			then := time.Now().Add(-age)
+			require.NoError(t, os.Chtimes(path, then, then))
+			store.Open(store.Config{Folder: folder}).Put(keyOf("a"), nil)
+			_, err := os.Stat(path)
+			assert.Equal(t, stays, err == nil, "%v: %v", age, err)
+		})
+	}
+}
+
+// A bound of one byte keeps nothing, and one that is not set keeps entries.
+func TestTheSmallestBound(t *testing.T) {
+	t.Setenv(store.Variable, "")
+	for limit, lost := range map[int64]int64{-1: 0, 0: 0, 1: 1} {
+		s := store.Open(store.Config{Folder: t.TempDir(), LimitBytes: limit})
+		s.Put(keyOf("a"), []byte("image"))
+		assert.Equal(t, [2]int64{lost, 1 - lost}, [2]int64{s.Stats().Lost, s.Stats().Written}, limit)
+	}
 }
 
 // Goroutines that write at the same time keep the bound together: they count no less than there is.

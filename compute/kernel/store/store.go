@@ -133,14 +133,12 @@ func (s *Store) read(b *buffers) ([]byte, bool) {
 		return nil, false
 	}
 	image, v := decode(data, b.header)
-	switch v {
-	case damaged:
+	if v == damaged {
 		s.counts.damaged.Add(1)
 		_ = s.remove(path) // counted
+	}
+	if v != whole { // the next Put replaces a foreign one
 		return nil, false
-	case foreign: // the next Put replaces it
-		return nil, false
-	case whole:
 	}
 	if time.Since(changed) > touchAfter && s.files.touch(path) != nil {
 		s.counts.failed.Add(1) // as in a folder that can only be read
