@@ -158,6 +158,21 @@ func TestATableIsText(t *testing.T) {
 	assert.Equal(t, time.Duration(math.MaxInt32), read.Rows(on, of[0])[0].Spread)
 }
 
+// A name with any byte at its beginning, in its middle and at its end, also before a quotation mark, is read as it was written.
+func TestNamesOfAnyBytes(t *testing.T) {
+	for b := range 256 {
+		one := string([]byte{byte(b)})
+		for _, name := range []string{one, one + "x", "x" + one, "x" + one + "x", one + one, one + `"`, `"` + one, one + `\`, `\` + one} {
+			table := &tune.Table{}
+			on := tune.Device{Name: name, Major: 9}
+			table.Set(on, tune.Key{Kernel: name, Layouts: name}, []tune.Row{{Variant: name, Code: "c0de", Rounds: 1, Why: name}})
+			read, err := tune.Parse(table.String())
+			require.NoError(t, err, "%q", name)
+			require.Equal(t, table, read, "%q", name)
+		}
+	}
+}
+
 // Rows of a device are found by its name and its compute capability.
 func TestRowsAreOfOneDevice(t *testing.T) {
 	key := tune.Key{Kernel: "float32 = neg(float32[0])", Layouts: "outer=0", Rows: 1, Cols: 21}
