@@ -87,6 +87,30 @@ func TestSmallProducts(t *testing.T) {
 	}
 }
 
+// The smaller operand of two that lie across the sums is transposed first, wherever it begins, if the other one is aligned. The
+// result may begin anywhere.
+func TestTheSmallerOperandIsTransposedFirst(t *testing.T) {
+	for _, precision := range []gemm.Precision{gemm.TF32, gemm.TF32x3} {
+		for _, c := range []struct {
+			m, n  int64
+			other func(alignment) bool // whether the operand that stays is aligned
+		}{
+			{2048, 4096, func(a alignment) bool { return a.b }},
+			{4096, 4096, func(a alignment) bool { return a.a }},
+			{4096, 2048, func(a alignment) bool { return a.a }},
+		} {
+			for bits := range 8 {
+				a := alignment{a: bits&1 != 0, b: bits&2 != 0, c: bits&4 != 0}
+				p := gemm.Problem{M: c.m, N: c.n, K: 4096, Batch: 1, TransposeA: true, Precision: precision}
+				l, err := choose(p, a, processor{132, 90, true})
+				require.NoError(t, err)
+				assert.Equal(t, c.other(a), l.turnedBytes > 0, "%v, %+v", p, a)
+				assert.Equal(t, c.other(a), variants[l.variant].Bulk, "%v, %+v", p, a)
+			}
+		}
+	}
+}
+
 // On an H200 squares have the tiles that were the fastest there, with bulk copies and without.
 func TestTilesOfSquares(t *testing.T) {
 	for _, x := range []struct {

@@ -121,6 +121,22 @@ func TestAFailedCallIsAnError(t *testing.T) {
 	}
 }
 
+// Prepare with the choice Library fails where the library is absent; with the others it loads the own kernels.
+func TestPrepareWithoutTheLibrary(t *testing.T) {
+	t.Setenv(cublaslt.Variable, filepath.Join(t.TempDir(), "none.so"))
+	driver, _ := launchlog.New()
+	r := newRigOn(t, driver)
+	loads := func() uint64 { return driver.(*sim.Driver).Device(0).Counts()["cuModuleLoadData"] }
+	for i, p := range []gemm.Problem{launched[0], launched[2]} {
+		var absent *cublaslt.AbsentError
+		before := loads()
+		require.ErrorAs(t, r.m.Prepare(p, matmul.Library), &absent)
+		assert.Equal(t, before, loads())
+		require.NoError(t, r.m.Prepare(p, []matmul.Choice{matmul.Any, matmul.Own}[i]))
+		assert.Equal(t, before+1, loads())
+	}
+}
+
 // A closed multiplier, and one that is none, refuse all; operands that do not fit are refused before any launch.
 func TestAMultiplierThatIsClosed(t *testing.T) {
 	driver, log := launchlog.New()
