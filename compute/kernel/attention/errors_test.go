@@ -2,6 +2,7 @@ package attention_test
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -56,6 +57,7 @@ func TestProblems(t *testing.T) {
 func TestOperands(t *testing.T) {
 	r := newRig(t)
 	p := attention.Problem{Batch: 2, Heads: 2, Queries: 5, Keys: 6, Dim: 64, Type: gemm.Float16}
+	strides := map[string]int64{"Q.Head": 1<<61 - 64, "K.Row": 68, "V.Head": -64, "O.Batch": 1 << 62}
 	for field, change := range map[string]func(b *backward){
 		"Q":                func(b *backward) { b.Operands.Q.At.Bytes -= 2 },
 		"Q.Head":           func(b *backward) { b.Operands.Q.Batch, b.Operands.Q.Head = 1<<61-64, 1<<61-64 }, // each fits, and not both
@@ -81,6 +83,9 @@ func TestOperands(t *testing.T) {
 		var wrong *attention.ProblemError
 		require.ErrorAs(t, err, &wrong, field)
 		assert.Equal(t, field, wrong.Field)
+		if value, ok := strides[field]; ok {
+			assert.Equal(t, value, wrong.Value, field)
+		}
 	}
 	b := r.backward(r.forward(p, false), false)
 	b.PageRows, b.Pages, b.PagesPerSequence = 16, 2, 1
@@ -156,7 +161,13 @@ func TestOutputsShareNoMemory(t *testing.T) {
 				} else {
 					*from = cuda.Part(to.Buffer, to.Offset, from.Bytes)
 				}
-				require.ErrorIs(t, c.pass(b), cuda.ErrOverlap, "%s and %s", output, other)
+				written, shared := output, other
+				if at := slices.Index(c.outputs, other); at > slices.Index(c.outputs, output) { // of two outputs the later one is named first
+					written, shared = other, output
+				}
+				err := c.pass(b)
+				require.ErrorIs(t, err, cuda.ErrOverlap, "%s and %s", output, other)
+				require.ErrorContains(t, err, "attention: "+written+" is written and shares memory with "+shared+": ")
 				tried++
 			}
 		}

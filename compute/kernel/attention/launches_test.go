@@ -462,3 +462,48 @@ func TestOperandsThatTouch(t *testing.T) {
 	}
 	require.NoError(t, r.c.Synchronize(t.Context()))
 }
+
+// Gradients of keys and values may lie in one range as long as they share no element, wherever the one begins after the other.
+func TestGradientsThatAlternate(t *testing.T) {
+	driver, _ := launchlog.New()
+	r := newRigOn(t, device(t, driver))
+	const dim, heads, rows = 64, 2, 3
+	accepted := 0
+	b := r.operands(attention.Problem{Batch: 1, Heads: heads, Queries: rows, Keys: rows, Dim: dim, Type: gemm.Float16})
+	buffer, err := r.c.Alloc(1 << 14)
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, buffer.Free()) })
+	for _, stride := range [][2]int64{{rows * dim, dim}, {3 * dim, 3 * heads * dim}, {2 * dim, 2 * heads * dim}, {rows * 2 * dim, 2 * dim}, {dim, heads * dim}} {
+		elements := func(from int64) map[int64]bool {
+			all := map[int64]bool{}
+			for i := range int64(heads * rows * dim) {
+				all[from+i/(rows*dim)*stride[0]+i/dim%rows*stride[1]+i%dim] = true
+			}
+			return all
+		}
+		begin := func(from int64) attention.Matrix {
+			return attention.Matrix{At: cuda.Part(buffer, 2*from, 2*((heads-1)*stride[0]+(rows-1)*stride[1]+dim)), Head: stride[0], Row: stride[1]}
+		}
+		keys := elements(0)
+		for shift := int64(0); shift <= 1000; shift += dim / 2 {
+			apart := true
+			for at := range elements(shift) {
+				apart = apart && !keys[at]
+			}
+			for first, second := range map[int64]int64{0: shift, shift: 0} {
+				g := b.Gradients
+				g.K, g.V = begin(first), begin(second)
+				switch err := r.a.Backward(r.c, b.Problem, b.Operands, g); {
+				case !apart:
+					require.ErrorIs(t, err, cuda.ErrOverlap, "%v, %d", stride, shift)
+					require.ErrorContains(t, err, "attention: gradient of V is written and shares memory with gradient of K", "%v, %d", stride, shift)
+				case shift < min(stride[0], stride[1]): // further apart some that share no element are refused, too
+					require.NoError(t, err, "%v, %d", stride, shift)
+					accepted++
+				}
+			}
+		}
+	}
+	assert.Equal(t, 2*5, accepted)
+	require.NoError(t, r.c.Synchronize(t.Context()))
+}
