@@ -64,7 +64,8 @@ func (p *Program) beside(g *Geometry, addresses []uint64) (most uint8, shared ui
 	return most, shared
 }
 
-// alignedBeside reports whether so many neighbouring rows can be read and written in vectors.
+// alignedBeside reports whether so many neighbouring rows can be read and written in vectors. The first element of an operand lies
+// whole strides above the lowest one.
 func (p *Program) alignedBeside(g *Geometry, rows int, shared uint32, addresses []uint64) bool {
 	last := int(g.Outer) - 1
 	if g.OuterShape[last]%rows != 0 {
@@ -76,7 +77,7 @@ func (p *Program) alignedBeside(g *Geometry, rows int, shared uint32, addresses 
 		}
 		size := o.Type.Size()
 		piece := code.PieceLen(rows, size) * size
-		if addresses[k]%uint64(piece) != 0 || g.Start[k]*size%piece != 0 { //nolint:gosec // positive
+		if addresses[k]%uint64(piece) != 0 { //nolint:gosec // positive
 			return false
 		}
 		for d := range last {

@@ -339,3 +339,56 @@ func TestRowsWithGapsAreNotTurned(t *testing.T) {
 		}
 	}
 }
+
+// A thread may have as many neighbouring rows as divide their number and are aligned, up to eight; schedules have each number of them
+// with which a warp has rows for all of its threads.
+func TestNeighbouringRowsOfAThread(t *testing.T) {
+	for of0, sizes := range map[tensor.Type][]uint8{tensor.Float32: {4, 2, 1}, tensor.BFloat16: {8, 4, 2}, tensor.Float64: {2, 1}, tensor.Int8: {8, 4}} {
+		p := program(t, []int{-2}, expr.Input(0, of0).Max())
+		for cols := 8; cols <= 600; cols++ {
+			var g plan.Geometry
+			require.NoError(t, p.Fit(&g, []layout.Layout{of(t, 100, cols), of(t, cols)}, make([]uint64, 2)))
+			most := 8
+			for cols%most > 0 {
+				most /= 2
+			}
+			require.Equal(t, most, int(g.MaxBeside), "%v of %d columns", of0, cols)
+			tried := map[uint8]bool{}
+			for _, s := range p.Schedules(&g)[1:] {
+				if s.Turned {
+					tried[s.Beside] = true
+				}
+			}
+			want := map[uint8]bool{}
+			for _, beside := range sizes { // of 4, 8 and 16 bytes, or of one element
+				if int(beside) <= most && (beside == 1 || cols >= 32*int(beside)) {
+					want[beside] = true
+				}
+			}
+			if most < int(sizes[len(sizes)-1]) && (most == 1 || cols >= 32*most) { // of fewer bytes, where no more are aligned
+				want[uint8(most)] = true
+			}
+			require.Equal(t, want, tried, "%v of %d columns", of0, cols)
+		}
+	}
+}
+
+// A thread loads any number of elements of its rows at once.
+func TestColumnsOfAnyNumberAtOnce(t *testing.T) {
+	x := expr.Input(0, tensor.Float32)
+	p := program(t, []int{-2}, x.Sum(), x.ArgMax())
+	const rows, cols = 101, 40
+	for repeat := uint8(1); repeat <= 7; repeat++ {
+		m := newMemory()
+		in := m.array(tensor.Float32, of(t, rows, cols), 0).fill(func(i int) float64 { return float64(i * 7919 % 257) })
+		sum, arg := m.array(tensor.Float32, of(t, cols), 0), m.array(tensor.Int64, of(t, cols), 0)
+		addresses := []uint64{in.at, sum.at, arg.at}
+		var g plan.Geometry
+		require.NoError(t, p.Fit(&g, []layout.Layout{in.layout, sum.layout, arg.layout}, addresses))
+		g.Apply(plan.Schedule{Lanes: 8, Block: 256, Vector: 1, Repeat: repeat, Turned: true, Beside: 1})
+		launch(t, p, m, &g, addresses)
+		want := columnsOf(in.values(), rows, cols)
+		assert.Equal(t, want.sum, sum.values(), repeat)
+		assert.Equal(t, want.arg, arg.values(), repeat)
+	}
+}

@@ -231,3 +231,95 @@ func TestSharedPartsAreOneAndTheTextIsBounded(t *testing.T) {
 	require.NoError(t, err)
 	assert.NotEqual(t, a.String(), b.String())
 }
+
+// An output that does not depend on the elements has a value for each of them, beside one that does.
+func TestAConstantOutputHasAllElements(t *testing.T) {
+	x := expr.Input(0, tensor.Float32)
+	p := program(t, nil, x.Neg(), expr.Number(7))
+	m := newMemory()
+	in := m.array(tensor.Float32, of(t, 3, 5), 0).fill(normal(1))
+	negative, sevens := m.array(tensor.Float32, of(t, 3, 5), 0), m.array(p.Operands[2].Type, of(t, 3, 5), 0)
+	run(t, p, m, in, negative, sevens)
+	for i := range 15 {
+		assert.Equal(t, -in.get(i), negative.get(i))
+		assert.Equal(t, 7.0, sevens.get(i))
+	}
+	for _, o := range p.Operands {
+		assert.False(t, o.Row)
+	}
+}
+
+// Tensors that lie alike in memory are gone over as one dimension, in whichever order their dimensions are.
+func TestTensorsThatLieAlikeAreOneDimension(t *testing.T) {
+	a, b := inputs(tensor.Float32)
+	p := program(t, nil, a.Add(b))
+	for _, order := range [][]int{{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}} {
+		l, err := of(t, 4, 12, 20).Permute(order...)
+		require.NoError(t, err)
+		var g plan.Geometry
+		require.NoError(t, p.Fit(&g, []layout.Layout{l, l, l}, make([]uint64, 3)))
+		assert.Equal(t, uint8(1), g.Inner, order)
+		assert.Equal(t, uint8(4), g.Vector, order)
+	}
+}
+
+// Rows of one element are read one by one, also where each begins at a multiple of a vector.
+func TestRowsOfOneElementHaveNoVectors(t *testing.T) {
+	p := program(t, []int{-1}, expr.Input(0, tensor.Float32).Sum())
+	for cols, widest := range map[int]uint8{1: 1, 2: 2, 3: 1, 4: 4, 8: 8} {
+		l, err := layout.New([]int{50, cols}, []int{8, 1}, 0)
+		require.NoError(t, err)
+		var g plan.Geometry
+		require.NoError(t, p.Fit(&g, []layout.Layout{l, of(t, 50)}, make([]uint64, 2)))
+		assert.Equal(t, widest, g.Widest, cols)
+	}
+}
+
+// Axes of more dimensions than the elements have are refused, and so is an output of rows with the wrong shape, by its number.
+func TestShapesThatDoNotFit(t *testing.T) {
+	x := expr.Input(0, tensor.Float32)
+	var g plan.Geometry
+	p := program(t, []int{-1, -3}, x.Sum())
+	require.ErrorIs(t, p.Fit(&g, []layout.Layout{of(t, 2, 3), of(t)}, make([]uint64, 2)), plan.ErrAxes)
+	require.NoError(t, p.Fit(&g, []layout.Layout{of(t, 4, 2, 3), of(t, 2)}, make([]uint64, 2)))
+	for axis := -3; axis < 0; axis++ {
+		p := program(t, []int{axis}, x.Sum(), x.Max(), x.Min(), x.Prod())
+		shape, kept := []int{4, 2, 3}, []int{4, 2, 3}
+		kept[3+axis] = 1
+		dropped := append(append([]int{}, shape[:3+axis]...), shape[4+axis:]...)
+		for operand := 1; operand <= 4; operand++ {
+			for _, c := range []struct{ has, want []int }{{shape, kept}, {[]int{7, 7}, dropped}, {[]int{5}, dropped}} {
+				layouts := []layout.Layout{of(t, shape...)}
+				for other := 1; other <= 4; other++ {
+					layouts = append(layouts, of(t, kept...))
+				}
+				layouts[operand] = of(t, c.has...)
+				var wrong *plan.ShapeError
+				require.ErrorAs(t, p.Fit(&g, layouts, make([]uint64, 5)), &wrong)
+				assert.Equal(t, plan.ShapeError{Operand: operand, Shape: c.has, Want: c.want}, *wrong)
+			}
+		}
+	}
+}
+
+// Nothing is computed by a program or a geometry that is none.
+func TestNoProgramAndNoGeometry(t *testing.T) {
+	var p *plan.Program
+	var g *plan.Geometry
+	assert.True(t, p.Exact())
+	assert.False(t, p.Reduces())
+	assert.Empty(t, p.Name()+p.String())
+	assert.Empty(t, p.Schedules(&plan.Geometry{}))
+	assert.Empty(t, p.Params(plan.Variant{}))
+	assert.Empty(t, p.Passes(plan.Variant{}))
+	assert.Zero(t, p.ScratchBytes(&plan.Geometry{Rows: 1, Splits: 1}))
+	require.ErrorIs(t, p.Fit(&plan.Geometry{}, nil, nil), plan.ErrOutputs)
+	x, y := g.Grid()
+	assert.Equal(t, [2]int{}, [2]int{x, y})
+	assert.True(t, g.Empty())
+	assert.Zero(t, g.TicketBytes())
+	assert.Zero(t, g.Value(plan.Param{Kind: plan.Rows}))
+	assert.Zero(t, g.Schedule())
+	assert.False(t, g.Allows(plan.Schedule{}))
+	g.Apply(plan.Schedule{})
+}

@@ -2,6 +2,7 @@ package plan_test
 
 import (
 	"bytes"
+	"fmt"
 	"math"
 	"testing"
 
@@ -137,6 +138,42 @@ func TestSchedulesOfOtherSizes(t *testing.T) {
 	many := scheduled{axes: []int{-1}, of: long.of, shapes: [][]int{{plan.MaxSplitRows + 1, 300}, {plan.MaxSplitRows + 1, 1}}}
 	_, _, _, g, _ = many.operands(t)
 	assert.False(t, g.Allows(plan.Schedule{Lanes: 256, Block: 256, Blocks: 264, Vector: 1}), "there are as many tickets as rows that are split")
+}
+
+// The blocks of a row that is split cover it, each with a part of its own, and they are no more than the schedule has for the row.
+func TestPartsOfSplitRows(t *testing.T) {
+	p := program(t, []int{-1}, expr.Input(0, tensor.Float32).Sum())
+	found := 0
+	for _, rows := range []int{1, 2, 7} {
+		for _, blocks := range []int{132, 264, 528} {
+			for _, each := range []int{256, 1024, 4096, 8192} { // elements of a turn of all threads of a block, of some schedule
+				for turns := 1; turns <= 2; turns++ {
+					for more := -2; more <= 2; more++ {
+						cols := blocks / rows * (turns*each + more)
+						l, err := layout.New([]int{rows, cols}, []int{(cols + 7) &^ 7, 1}, 0)
+						require.NoError(t, err)
+						var g plan.Geometry
+						require.NoError(t, p.Fit(&g, []layout.Layout{l, of(t, rows)}, make([]uint64, 2)))
+						for _, s := range p.Schedules(&g) {
+							if s.Blocks == 0 {
+								continue
+							}
+							g.Apply(s)
+							found++
+							about := fmt.Sprintf("%d rows of %d, %v: %d parts of %d", rows, cols, s, g.Splits, g.Chunk)
+							require.GreaterOrEqual(t, g.Splits*g.Chunk, cols, about)
+							require.Less(t, (g.Splits-1)*g.Chunk, cols, about)
+							require.LessOrEqual(t, g.Splits, max(int(s.Blocks)/rows, 1), about)
+							if g.Widest > 0 {
+								require.Zero(t, g.Chunk%(int(s.Vector)*int(s.Lanes)), about)
+							}
+						}
+					}
+				}
+			}
+		}
+	}
+	assert.Greater(t, found, 1000)
 }
 
 func TestProgramsInWords(t *testing.T) {

@@ -56,6 +56,54 @@ func TestTransposedCopies(t *testing.T) {
 	}
 }
 
+// An input whose neighbours are those of any dimension but the last one is read by tiles, and right: other dimensions may lie between
+// the two, in either order.
+func TestTilesAcrossAnyDimension(t *testing.T) {
+	p := program(t, nil, expr.Input(0, tensor.Int32).Neg())
+	for _, shape := range [][]int{{17, 3, 20}, {3, 18, 20}, {17, 2, 3, 40}, {33, 18, 35}, {2, 17, 3, 19}} {
+		last := len(shape) - 1
+		for across := range last {
+			if shape[across] < 16 {
+				continue
+			}
+			for _, upwards := range []bool{true, false} {
+				order := []int{across} // of dimensions, the one with the nearest neighbours first
+				for n := range last + 1 {
+					d := last - n
+					if upwards {
+						d = n
+					}
+					if d != across {
+						order = append(order, d)
+					}
+				}
+				l := ordered(t, shape, order)
+				for _, side := range []uint8{32, 64} {
+					m := newMemory()
+					from, to := m.array(tensor.Int32, l, 0).fill(counted), m.array(tensor.Int32, of(t, shape...), 0)
+					tiledRun(t, p, m, side, false, from, to)
+					for i, v := range from.values() {
+						require.Equal(t, -v, to.get(i), "%v in the order %v, element %d", shape, order, i)
+					}
+				}
+			}
+		}
+	}
+}
+
+// ordered is a layout whose dimensions lie in memory in an order, the one with the nearest neighbours first.
+func ordered(t *testing.T, shape, order []int) layout.Layout {
+	t.Helper()
+	strides, next := make([]int, len(shape)), 1
+	for _, d := range order {
+		strides[d] = next
+		next *= shape[d]
+	}
+	l, err := layout.New(shape, strides, 0)
+	require.NoError(t, err)
+	return l
+}
+
 // A tile is one operand of an expression whose others are laid out as the output, broadcast, or strided.
 func TestTilesInExpressions(t *testing.T) {
 	const rows, cols = 70, 45
