@@ -155,9 +155,6 @@ func (w *writer) weights(r *normRow, base value) (all [][]value) {
 						w.Set(some[j], x)
 					}
 				})
-				for j := range some {
-					some[j] = w.Get(some[j])
-				}
 			}
 		}
 		all = append(all, some)

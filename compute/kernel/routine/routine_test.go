@@ -96,6 +96,8 @@ func kernels() (all []routine.Kernel) {
 			}
 		}
 	}
+	partial, _ := routine.NormKernel(tensor.BFloat16, tensor.Float32, 1000, true)
+	all = append(all, partial)
 	for _, wide := range []bool{false, true} {
 		all = append(all,
 			routine.Kernel{Kind: routine.Counted, Of: [4]tensor.Type{0, tensor.Int64}, Rank: 2, Threads: 1024, Wide: wide},
