@@ -21,18 +21,18 @@ func BenchmarkLarge(b *testing.B) {
 				b.Run(fmt.Sprintf("shape=%s/bytes=%d/goroutines=%d", shape, bytes, goroutines), func(b *testing.B) {
 					s := benchStream(b, vram.Config{})
 					round := rounds[shape]
-					require.NoError(b, together(goroutines, func() error { return round(s, bytes, 4096/goroutines) }))
+					require.NoError(b, onGoroutines(goroutines, func() error { return round(s, bytes, 4096/goroutines) }))
 					b.ReportAllocs()
 					b.ResetTimer()
-					require.NoError(b, together(goroutines, func() error { return round(s, bytes, b.N/goroutines+1) }))
+					require.NoError(b, onGoroutines(goroutines, func() error { return round(s, bytes, b.N/goroutines+1) }))
 				})
 			}
 		}
 	}
 }
 
-// together runs the work on that many goroutines and returns an error of one of them.
-func together(goroutines int, work func() error) error {
+// onGoroutines runs the work on that many goroutines and returns an error of one of them.
+func onGoroutines(goroutines int, work func() error) error {
 	errs := make(chan error, goroutines)
 	var group sync.WaitGroup
 	for range goroutines {

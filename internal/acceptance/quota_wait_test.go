@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/cudadrv/sim"
+	"github.com/go-vram/vram/internal/together"
 )
 
 // A wait that ends while its tenant's own buffers have the quota says so: the device has memory, and only frees
@@ -102,4 +103,28 @@ func TestADeadlockForAQuotaBlamesTheQuota(t *testing.T) {
 		}
 		freeAll(t, mine)
 	})
+}
+
+// The last free of a tenant serves the request that begins to wait for its quota as the free happens.
+func TestAFreeAndAWaitForItsQuotaMeet(t *testing.T) {
+	h := openHouse(t, vram.Config{}, sim.Config{})
+	s := h.stream()
+	one := h.tenant("one", vram.Quota{LimitBytes: mib})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // for a request that nobody serves
+	defer cancel()
+	request := vram.Request{Bytes: mib, Tenant: one, Wait: true}
+	for range 500 {
+		held, err := s.AllocFor(ctx, request)
+		require.NoError(t, err)
+		together.Funcs(
+			func() { assert.NoError(t, held.Free()) },
+			func() {
+				b, err := s.AllocFor(ctx, request)
+				if assert.NoError(t, err) {
+					assert.NoError(t, b.Free())
+				}
+			},
+		)
+		require.False(t, t.Failed())
+	}
 }
