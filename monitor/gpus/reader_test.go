@@ -362,6 +362,27 @@ func TestLongRecords(t *testing.T) {
 	}
 }
 
+// The length of records is that of their own list, also after a longer list.
+func TestRecordsAfterALongerList(t *testing.T) {
+	for _, long := range []bool{false, true} {
+		for count := range 5 {
+			f := newFake(t)
+			f.SetLongRecords(long)
+			for device, processes := range []int{9, count} {
+				for i := range processes {
+					f.AddProcess(device, fakenvml.Compute, uint32(i+1), uint64(1000-i), fakenvml.NoInstance)
+				}
+			}
+			d := devices(t, open(t, f))[1]
+			assert.Empty(t, d.Problems)
+			require.Len(t, d.Processes, count)
+			for i, p := range d.Processes {
+				assert.Equal(t, []any{i + 1, int64(1000 - i)}, []any{p.PID, p.Bytes}, "long %t", long)
+			}
+		}
+	}
+}
+
 // A process has the kinds of the lists that it is in, and no other, wherever its bytes are known.
 func TestAProcessHasTheKindsOfItsLists(t *testing.T) {
 	f := newFake(t)
