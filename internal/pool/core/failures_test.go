@@ -75,3 +75,31 @@ func TestARequestEndsOnceWhicheverOfItsJobsFails(t *testing.T) {
 		}
 	}
 }
+
+// Pages of a window whose job fails are clean where the job has seen their fence pass: nobody reports it again.
+func TestAFencePassesInAJobThatFails(t *testing.T) {
+	t.Parallel()
+	for _, failure := range []error{errBroken, cudadrv.OutOfMemory} {
+		for passed, clean := range map[Fence]bool{8: false, 9: true} {
+			s := openShop(t)
+			settings := s.core.settings
+			settings.LimitBytes = 10 * pageBytes // a window of the two pages and of two that are created
+			s.core.SetSettings(settings)
+			s.do(Return{Client: 1, Runs: []Run{{First: 6, Pages: 2}}, Fence: 9, Sent: 1})
+			tagged := 0
+			s.fails = func(_ int, j *Job) (done int, err error) {
+				if len(j.Parts) == 0 {
+					s.passed = []Passed{{Client: 1, Fence: passed}} // the next job says so
+					return len(j.Ops), nil
+				}
+				tagged++
+				s.passed = nil
+				return 0, failure
+			}
+			s.do(Refill{Client: 1, Token: 5, Pages: 4, Bytes: 4 * pageBytes}) // its own pages need no wait
+			require.Positive(t, tagged, "a job has pages under a fence")
+			assert.Equal(t, clean, s.core.memory.TaggedBytes(1) == 0, "fence %d", passed)
+			require.NoError(t, s.core.Check())
+		}
+	}
+}
