@@ -309,3 +309,21 @@ func TestMistakesOfEpilogues(t *testing.T) {
 	_, _, _, err = r.o.MatmulBackward(r.s, out, x, y, how)
 	require.ErrorIs(t, err, ops.ErrShape, "the gradients of a product have none")
 }
+
+// A program whose shapes vary makes no list of them that grows for ever: the known ways of products are bounded.
+func TestKnownWaysOfProductsAreBounded(t *testing.T) {
+	r := newRig(t)
+	const bound = 256
+	most := 0
+	for n := range 2*bound + 10 {
+		x, y, out := r.made(tensor.Float32, 1, n+1), r.made(tensor.Float32, n+1, 1), r.made(tensor.Float32, 1, 1)
+		known, err := ops.Plan(r.o, out, x, y)
+		require.NoError(t, err)
+		assert.Equal(t, n%bound+1, known)
+		again, err := ops.Plan(r.o, out, x, y)
+		require.NoError(t, err)
+		assert.Equal(t, known, again, "a product of the same shape")
+		most = max(most, known)
+	}
+	assert.Equal(t, bound, most)
+}

@@ -82,6 +82,9 @@ func TestASilentOwnerIsAvoided(t *testing.T) {
 	assert.Equal(t, 2+time.Second+time.Minute, step.Wake)
 	require.NoError(t, s.apply(r.Step(step.Wake, s.books()).Commit))
 	require.NoError(t, s.apply(r.Step(step.Wake, s.books()).Commit))
+	again := r.Step(step.Wake, s.books())
+	assert.Nil(t, again.Commit, "the owner has its time again")
+	assert.Equal(t, step.Wake+time.Second, again.Wake)
 	require.Len(t, o.Step(s.books()).Reserve, 1)
 }
 
