@@ -103,13 +103,13 @@ type Config struct {
 	// program. If it returns true, the request is tried again, up to 16 times. It runs on its own
 	// goroutine, for several requests at the same time. Its request waits for it and holds nothing;
 	// other requests continue. A panic in it counts as false, and is part of the
-	// error. It must not wait for a request that would call it again.
+	// error; so does runtime.Goexit, as FailNow of a test calls it. It must not wait for a request that would call it again.
 	OnOutOfMemory func(*OutOfMemoryError) (retry bool)
 	// Processes lists the processes with memory on the GPU: gpus.OnDemand(gpus.Config{}).Processes of package monitor/gpus, which
 	// reads NVIDIA's NVML. It is called for Device.GPUProcesses, and where the driver refuses memory: the
 	// *OutOfMemoryError names the largest other processes. It is called outside the allocator's turns, by several goroutines at once,
-	// and must return when its context ends: the refused request waits for it, a quarter of a second at most. A panic in it is its
-	// error. Nil: other processes are not known.
+	// and must return when its context ends: the refused request waits for it, a quarter of a second at most. It runs on its own
+	// goroutine. A panic in it is its error, and so is runtime.Goexit. Nil: other processes are not known.
 	Processes func(context.Context, cudadrv.Info) ([]GPUProcess, error)
 	// Logger gets the same events as Events, failed driver jobs, and changed settings. It is called
 	// like the functions of Events. A *slog.Logger is one. Nil, or a nil pointer: no logger.

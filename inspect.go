@@ -918,15 +918,22 @@ func (d *Device) GPUProcesses(ctx context.Context) ([]GPUProcess, error) {
 	return d.askProcesses(ctx, e)
 }
 
-// askProcesses calls Config.Processes. Its panic is its error.
+// askProcesses calls Config.Processes. Its panic is its error. It has a goroutine of its own, which it may end: that is its error, too.
 func (d *Device) askProcesses(ctx context.Context, e *engine) (all []GPUProcess, err error) {
-	defer func() {
-		if value := recover(); value != nil {
-			d.panics.Here("Processes", value)
-			all, err = nil, fmt.Errorf("vram: Processes panicked: %v", value)
-		}
+	answered := make(chan struct{})
+	go func() {
+		defer close(answered)
+		returned := false
+		defer func() {
+			if !returned {
+				all, err = nil, fmt.Errorf("vram: Processes panicked: %v", d.panics.Here("Processes", recover()))
+			}
+		}()
+		all, err = d.config.Load().Processes(ctx, e.driver.Info())
+		returned = true
 	}()
-	return d.config.Load().Processes(ctx, e.driver.Info())
+	<-answered
+	return all, err
 }
 
 // processesTimeout bounds the wait of a refused request for the list of processes. Not shorter: NVML takes tens of milliseconds for

@@ -299,34 +299,43 @@ func (w *wiring) refuse(c consulting, largest []LiveBuffer) {
 }
 
 // consult completes a refusal, and answers its claim, or calls the caller's handler and tells the
-// stream its answer. A panic of the handler counts as false.
+// stream its answer. The claim has its answer also where a function of the caller ends the goroutine.
 func (w *wiring) consult(c consulting) {
+	if c.refused != nil {
+		defer func() { w.refuse(c, *c.largest) }()
+	} else {
+		defer w.handle(c)
+	}
 	w.peers.fill(c.largest, w.host, true)
 	if w.completes(c.short) {
 		w.complete(c.short)
 	}
-	if c.refused != nil {
-		w.refuse(c, *c.largest)
-		return
-	}
-	retry := false
-	err := w.guardHandler(func() { retry = w.handler(c.short) })
-	answer := &consulted{token: c.token, retry: retry, err: c.short}
-	if err != nil {
-		answer.err = errors.Join(c.short, err)
-	}
-	w.ref.Call(answer)
 }
 
-func (w *wiring) guardHandler(call func()) (err error) {
+// handle calls the caller's handler, and tells the stream its answer. A handler that does not return refuses.
+func (w *wiring) handle(c consulting) {
+	answer := &consulted{token: c.token, err: c.short}
+	var failed error
 	defer func() {
-		if value := recover(); value != nil {
-			w.panics.Here("OnOutOfMemory", value)
-			err = fmt.Errorf("vram: OnOutOfMemory panicked: %v", value)
+		if failed != nil {
+			answer.err = errors.Join(c.short, failed)
+		}
+		w.ref.Call(answer)
+	}()
+	answer.retry = w.askHandler(c.short, &failed)
+}
+
+// askHandler returns the answer of the caller's handler. Where the handler does not return, it is false, and failed says why.
+func (w *wiring) askHandler(short *pool.OutOfMemoryError, failed *error) (retry bool) {
+	returned := false
+	defer func() {
+		if !returned {
+			*failed = fmt.Errorf("vram: OnOutOfMemory panicked: %v", w.panics.Here("OnOutOfMemory", recover()))
 		}
 	}()
-	call()
-	return nil
+	retry = w.handler(short)
+	returned = true
+	return retry
 }
 
 // completes reports whether a refusal has facts to come.

@@ -1,6 +1,7 @@
 package streams
 
 import (
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -100,35 +101,73 @@ func TestWhoWaitsForALookAtBuffers(t *testing.T) {
 }
 
 // The device's handler, and the caller, get a refusal of the driver with all facts: it is completed before, once for each, in no turn. A
-// panic of the handler is part of the error, and it is not asked again.
+// panic of the handler is part of the error, and so is the end of its goroutine; it is not asked again. A completion that ends the
+// goroutine keeps nobody from an answer.
 func TestARefusalIsCompletedBeforeTheHandlerHasIt(t *testing.T) {
 	t.Parallel()
-	for _, handler := range []string{"none", "refuses", "panics"} {
-		r := newRig(t, 64*mib)
-		s := r.stream(core.Budget{})
-		var completed, handled []*pool.OutOfMemoryError
-		s.complete = func(short *pool.OutOfMemoryError) {
-			r.quiet(s)
-			completed = append(completed, short)
-		}
-		if handler != "none" {
-			s.handler = func(short *pool.OutOfMemoryError) bool {
-				assert.Contains(t, completed, short)
-				assert.Equal(t, "named", short.Tag)
-				handled = append(handled, short)
-				if handler == "panics" {
-					panic(recoveredtest.Planted("planted"))
+	recoveredtest.Expect(t, "OnOutOfMemory: the function ended its goroutine")
+	for handler, want := range map[string]string{
+		"none": "", "refuses": "", "panics": "vram: OnOutOfMemory panicked: planted: mine",
+		"ends": "vram: OnOutOfMemory panicked: the function ended its goroutine",
+	} {
+		for _, completionEnds := range []bool{false, true} {
+			r := newRig(t, 64*mib)
+			s := r.stream(core.Budget{})
+			var completed, handled []*pool.OutOfMemoryError
+			s.complete = func(short *pool.OutOfMemoryError) {
+				r.quiet(s)
+				completed = append(completed, short)
+				if completionEnds {
+					runtime.Goexit()
 				}
-				return false
 			}
+			if handler != "none" {
+				s.handler = func(short *pool.OutOfMemoryError) bool {
+					assert.Contains(t, completed, short)
+					assert.Equal(t, "named", short.Tag)
+					handled = append(handled, short)
+					switch handler {
+					case "panics":
+						panic(recoveredtest.Planted("mine"))
+					case "ends":
+						runtime.Goexit()
+					}
+					return false
+				}
+			}
+			require.NoError(t, r.faults.Add(fault.Rule{Func: "cuMemCreate", Result: cudadrv.OutOfMemory}))
+			_, err := s.AllocFor(t.Context(), Request{Bytes: 8 * mib, Tag: "named"})
+			var short *pool.OutOfMemoryError
+			require.ErrorAs(t, err, &short)
+			require.Error(t, short.Cause)
+			assert.Contains(t, completed, short)
+			assert.Len(t, handled, map[string]int{"none": 0, "refuses": 1, "panics": 1, "ends": 1}[handler])
+			assert.Equal(t, want != "", strings.Contains(err.Error(), "OnOutOfMemory"))
+			assert.ErrorContains(t, err, want)
 		}
-		require.NoError(t, r.faults.Add(fault.Rule{Func: "cuMemCreate", Result: cudadrv.OutOfMemory}))
-		_, err := s.AllocFor(t.Context(), Request{Bytes: 8 * mib, Tag: "named"})
-		var short *pool.OutOfMemoryError
-		require.ErrorAs(t, err, &short)
-		require.Error(t, short.Cause)
-		assert.Contains(t, completed, short)
-		assert.Len(t, handled, map[string]int{"none": 0, "refuses": 1, "panics": 1}[handler])
-		assert.Equal(t, handler == "panics", strings.Contains(err.Error(), "planted"), err.Error())
 	}
 }
+
+// A look at buffers that ends its goroutine, as an observer's function may in the turn that it takes, holds up no later look.
+func TestALookThatEndsItsGoroutine(t *testing.T) {
+	t.Parallel()
+	r, s, _ := pair(t, 64*mib)
+	large := must(t, s, 32*mib)
+	s.peer.entry = endingTurn{s.peer.entry}
+	var look sync.WaitGroup
+	look.Go(func() {
+		r.peers.Largest()
+		assert.Fail(t, "the goroutine goes on")
+	})
+	look.Wait()
+	r.peers.Largest()
+	s.peer.entry = s.peer.entry.(endingTurn).peerTurn
+	r.peers.expire()
+	assert.Len(t, r.peers.Largest(), 1)
+	require.NoError(t, large.Free())
+}
+
+// endingTurn ends the goroutine of a look at buffers.
+type endingTurn struct{ peerTurn }
+
+func (endingTurn) largestBlocks(*core.Largest, bool) { runtime.Goexit() }

@@ -278,10 +278,7 @@ func (p *Peers) largest(h actors.Host, wait bool) []pool.LiveBuffer {
 	for l == nil {
 		l = &listing{done: make(chan struct{}), waits: wait}
 		if p.found.CompareAndSwap(nil, l) {
-			for _, s := range p.list() {
-				s.entry.largestBlocks(&l.found, wait)
-			}
-			close(l.done)
+			p.look(l)
 			break
 		}
 		l = p.found.Load()
@@ -291,6 +288,14 @@ func (p *Peers) largest(h actors.Host, wait bool) []pool.LiveBuffer {
 	}
 	actors.Wait(h, l.done)
 	return l.buffers()
+}
+
+// look makes a list. It ends also where a function of the caller, in a turn's effects, ends the goroutine.
+func (p *Peers) look(l *listing) {
+	defer close(l.done)
+	for _, s := range p.list() {
+		s.entry.largestBlocks(&l.found, l.waits)
+	}
 }
 
 // listed returns the list of the last look, or nil if the look has not ended or has expired.

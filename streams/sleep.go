@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/go-vram/vram/actors"
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/internal/fence"
 	"github.com/go-vram/vram/internal/stream/magazine"
@@ -196,9 +197,15 @@ func (x Sleeper) Restore(ctx context.Context) error {
 	if !errors.As(err, &short) || !x.s.handled() {
 		return x.s.asClosed(err)
 	}
-	retry := false
-	if refused := x.s.guardHandler(func() { retry = x.s.handler(short) }); !retry {
-		return errors.Join(err, refused)
+	var failed error
+	retry, answered := false, make(chan struct{})
+	x.s.spawn(func() {
+		defer close(answered)
+		retry = x.s.askHandler(short, &failed)
+	})
+	actors.Wait(x.s.host, answered)
+	if !retry {
+		return errors.Join(err, failed)
 	}
 	return x.s.asClosed(x.s.completed(x.s.pool.Wake(ctx, x.s.id)))
 }

@@ -2,6 +2,7 @@ package streams
 
 import (
 	"errors"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -132,13 +133,15 @@ func TestWhenTheWorkOfASleeperHasFinished(t *testing.T) {
 }
 
 // A restore that the pool refuses asks the device's handler once: it is repeated if that frees memory, and its error is the refusal
-// otherwise, also where the handler panics.
+// otherwise, also where the handler panics, or ends its goroutine.
 func TestARestoreAsksTheHandler(t *testing.T) {
 	t.Parallel()
+	recoveredtest.Expect(t, "OnOutOfMemory: the function ended its goroutine")
 	for name, c := range map[string]struct {
-		frees, panics, none bool
+		frees, panics, ends, none bool
 	}{
-		"it frees memory": {frees: true}, "it does not": {}, "it panics": {panics: true}, "there is none": {none: true},
+		"it frees memory": {frees: true}, "it does not": {}, "it panics": {panics: true}, "it ends its goroutine": {ends: true},
+		"there is none": {none: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -158,6 +161,9 @@ func TestARestoreAsksTheHandler(t *testing.T) {
 					if c.panics {
 						panic(recoveredtest.Planted("a handler's mistake"))
 					}
+					if c.ends {
+						runtime.Goexit()
+					}
 					if c.frees {
 						assert.NoError(t, taken.Free())
 					}
@@ -172,6 +178,7 @@ func TestARestoreAsksTheHandler(t *testing.T) {
 			}
 			assert.Equal(t, !c.none, asked == 1)
 			assert.Equal(t, c.panics, err != nil && strings.Contains(err.Error(), "a handler's mistake"))
+			assert.Equal(t, c.ends, err != nil && strings.Contains(err.Error(), "the function ended its goroutine"))
 			if !c.frees {
 				require.NoError(t, taken.Free())
 				require.NoError(t, x.Restore(t.Context()))

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -137,14 +139,19 @@ func TestTheHandlerLearnsOfOtherProcesses(t *testing.T) {
 	assert.Len(t, told, 10)
 }
 
-// A list that fails, panics or does not come leaves the refusal as it is, with the reason, in bounded time.
+// A list that fails, panics, ends its goroutine or does not come leaves the refusal as it is, with the reason, in bounded time.
 func TestProcessesThatAreNotKnown(t *testing.T) {
+	recoveredtest.Expect(t, "Processes: the function ended its goroutine")
 	for name, c := range map[string]struct {
 		list func(ctx context.Context, of cudadrv.Info) ([]vram.GPUProcess, error)
 		want string
 	}{
 		"an error": {func(context.Context, cudadrv.Info) ([]vram.GPUProcess, error) { return nil, errors.New("no library") }, "no library"},
 		"a panic":  {func(context.Context, cudadrv.Info) ([]vram.GPUProcess, error) { panic(recoveredtest.Planted("oops")) }, "vram: Processes panicked: planted: oops"},
+		"the end of its goroutine": {func(context.Context, cudadrv.Info) ([]vram.GPUProcess, error) {
+			runtime.Goexit()
+			return nil, nil
+		}, "vram: Processes panicked: the function ended its goroutine"},
 		"no answer": {func(ctx context.Context, _ cudadrv.Info) ([]vram.GPUProcess, error) {
 			<-ctx.Done()
 			return nil, ctx.Err()
@@ -167,9 +174,13 @@ func TestProcessesThatAreNotKnown(t *testing.T) {
 				require.NoError(t, err)
 				assert.Contains(t, string(text), `"processes":[],"processes_err":`)
 				release()
-				if name == "a panic" {
+				if strings.Contains(c.want, "panicked") {
 					assert.Equal(t, uint64(1), h.Stats().Panics)
 				}
+				asking, cancel := context.WithCancel(t.Context())
+				time.AfterFunc(time.Second, cancel)
+				_, err = h.GPUProcesses(asking)
+				require.EqualError(t, err, c.want)
 			})
 		})
 	}

@@ -2,6 +2,7 @@ package acceptance_test
 
 import (
 	"context"
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -439,12 +440,29 @@ func TestAHandlerThatNeverEndsIsAskedSixteenTimes(t *testing.T) {
 	freeAll(t, x)
 }
 
-func TestAHandlerThatPanicsSaysNo(t *testing.T) {
-	h := openHouse(t, vram.Config{LimitBytes: 16 * mib, OnOutOfMemory: func(*vram.OutOfMemoryError) bool { panic(recoveredtest.Planted("my own mistake")) }}, sim.Config{})
-	s := h.stream()
-	x := must(t, s, 16*mib)
-	_, err := s.Alloc(8 * mib)
-	require.ErrorIs(t, err, vram.ErrOutOfMemory)
-	require.ErrorContains(t, err, "my own mistake")
-	freeAll(t, x)
+// A handler that does not return says no, and the error has the reason, in each way in which a request is made.
+func TestAHandlerThatDoesNotReturnSaysNo(t *testing.T) {
+	recoveredtest.Expect(t, "OnOutOfMemory: the function ended its goroutine")
+	for want, misbehave := range map[string]func(){
+		"my own mistake":                   func() { panic(recoveredtest.Planted("my own mistake")) },
+		"the function ended its goroutine": runtime.Goexit,
+	} {
+		for name, ask := range ways() {
+			if name == "a reservation" { // it asks no handler
+				continue
+			}
+			h := openHouse(t, vram.Config{OnOutOfMemory: func(*vram.OutOfMemoryError) bool {
+				misbehave()
+				return true
+			}}, sim.Config{TotalBytes: 4 * gib})
+			s := h.stream()
+			x := must(t, s, 2*gib)
+			err := ask(t.Context(), h.Device, s)
+			require.ErrorIs(t, err, vram.ErrOutOfMemory, name)
+			require.ErrorContains(t, err, "vram: OnOutOfMemory panicked: ", name)
+			require.ErrorContains(t, err, want, name)
+			freeAll(t, x)
+			assert.EqualValues(t, 1, h.Stats().Panics, name)
+		}
+	}
 }

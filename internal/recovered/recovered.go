@@ -61,10 +61,18 @@ func (l *Log) Note(p Panic) {
 	}
 }
 
-// Here reports a value that the calling deferred function has just recovered: the stack still has the frames
-// of the panic.
-func (l *Log) Here(place string, value any) {
+// errExit is the value for the end of a goroutine.
+var errExit = errors.New("the function ended its goroutine")
+
+// Here reports a value that the calling deferred function has just recovered, and returns it: the stack still
+// has the frames of the panic. A nil value stands for runtime.Goexit, and Here returns an error that says so: a
+// deferred function that no return has reached passes it on.
+func (l *Log) Here(place string, value any) any {
+	if value == nil {
+		value = errExit
+	}
 	l.Report(Panic{Place: place, Value: value, Stack: debug.Stack()})
+	return value
 }
 
 // The process-wide count, for tests and commands.

@@ -3,6 +3,8 @@ package recovered_test
 import (
 	"errors"
 	"fmt"
+	"runtime"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -39,12 +41,21 @@ func TestAPanicIsCountedAndTold(t *testing.T) {
 	assert.EqualValues(t, 4, recovered.UnplantedCount()-before)
 
 	func() {
-		defer func() { l.Here("defer", recover()) }()
+		defer func() { assert.Equal(t, "three", l.Here("defer", recover())) }()
 		panic("three")
 	}()
 	require.Len(t, told, 3)
 	assert.Equal(t, "three", told[2].Value)
 	assert.Contains(t, string(told[2].Stack), "TestAPanicIsCountedAndTold")
+
+	var ended sync.WaitGroup
+	ended.Go(func() {
+		defer func() { l.Here("defer", recover()) }()
+		runtime.Goexit()
+	})
+	ended.Wait()
+	require.Len(t, told, 4)
+	assert.Equal(t, "defer: the function ended its goroutine", told[3].String())
 }
 
 // Only errors with the method are planted.
