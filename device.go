@@ -803,12 +803,14 @@ func (t *ticker) fire() {
 	if !t.state.CompareAndSwap(armed, calling) {
 		return
 	}
+	defer func() { // also where a function of the caller ends the goroutine
+		if !t.state.CompareAndSwap(calling, armed) {
+			close(t.ended)
+			return
+		}
+		t.timer.Reset(t.interval)
+	}()
 	t.call()
-	if !t.state.CompareAndSwap(calling, armed) {
-		close(t.ended)
-		return
-	}
-	t.timer.Reset(t.interval)
 }
 
 // stop ends the calls and waits for one in progress. Call it once.

@@ -1413,6 +1413,33 @@ func TestALimitIsAppliedToThePresentConfiguration(t *testing.T) {
 	require.NoError(t, d.Close())
 }
 
+// A call that ends its goroutine, as a function of the program may, ends no ticker, and stop waits for no end of it.
+func TestATickerOutlivesTheGoroutineOfACall(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		calls, resume := 0, make(chan struct{})
+		x := startTicker(time.Second, func() {
+			if calls++; calls == 3 {
+				<-resume
+			}
+			runtime.Goexit()
+		})
+		time.Sleep(time.Minute) //nolint:forbidigo // virtual time
+		synctest.Wait()
+		require.Equal(t, 3, calls)
+		stopped := make(chan struct{})
+		go func() {
+			x.stop()
+			close(stopped)
+		}()
+		synctest.Wait()
+		close(resume)
+		<-stopped
+		time.Sleep(time.Minute) //nolint:forbidigo // virtual time
+		assert.Equal(t, 3, calls)
+	})
+}
+
 // A ticker that was stopped calls nothing more, also where its timer has fired before, and stop waits for the call that runs.
 func TestAStoppedTickerCallsNothing(t *testing.T) {
 	t.Parallel()

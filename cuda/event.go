@@ -141,9 +141,12 @@ func (e *Event) Synchronize(ctx context.Context) error {
 	}
 	done := make(chan error, 1)
 	go func() {
-		err := e.uncaptured(e.on.work.Guarded(func() error { return e.on.device.EventSynchronize(e.handle) }))
-		e.leave()
-		done <- err
+		err := errEndedWait
+		defer func() {
+			e.leave()
+			done <- err
+		}()
+		err = e.uncaptured(e.on.work.Guarded(func() error { return e.on.device.EventSynchronize(e.handle) }))
 	}()
 	select {
 	case err := <-done:
@@ -155,6 +158,9 @@ func (e *Event) Synchronize(ctx context.Context) error {
 		return ctx.Err()
 	}
 }
+
+// errEndedWait is the error of a wait whose goroutine the driver has ended.
+var errEndedWait = errors.New("cuda: the driver ended the goroutine that waited for an event")
 
 // Since returns the device's time from another event to this one, to half a microsecond. Errors: cudadrv.NotReady if the device
 // has not reached both, cudadrv.NotSupported, ErrNotOpen.

@@ -60,6 +60,26 @@ func TestAnEventIsDestroyedOnce(t *testing.T) {
 	}
 }
 
+// The wait of a context whose goroutine the driver ends is an error, and the event can be waited for again.
+func TestAWaitThatTheDriverEnds(t *testing.T) {
+	p := newPair(t)
+	defer p.close()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	e, err := p.on[0].Record()
+	require.NoError(t, err)
+	p.faults.SetBefore(func(function string) {
+		if function == "cuEventSynchronize" {
+			runtime.Goexit()
+		}
+	})
+	require.EqualError(t, e.Synchronize(ctx), "cuda: the driver ended the goroutine that waited for an event")
+	p.faults.SetBefore(nil)
+	require.NoError(t, e.Synchronize(ctx))
+	require.NoError(t, e.Close())
+	assert.Zero(t, p.gpu.Objects()["event"])
+}
+
 // Close and a call of another goroutine may meet: the driver has the event until the call has ended.
 func TestAnEventIsNotDestroyedUnderACall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

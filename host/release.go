@@ -36,8 +36,14 @@ func (p *Pool) startRound() {
 }
 
 // releaseQueue releases until the queue is empty. Slots that it has not begun with stay in the
-// queue, where requests find them.
+// queue, where requests find them. If the driver ends the goroutine, another one releases the rest.
 func (p *Pool) releaseQueue(r *round) {
+	through := false
+	defer func() {
+		if !through {
+			go p.releaseQueue(r)
+		}
+	}()
 	for {
 		s := p.queue.takeOne(func(*pooled) bool { return true })
 		if s == nil {
@@ -46,6 +52,7 @@ func (p *Pool) releaseQueue(r *round) {
 		p.giveBackHere(s)
 		p.queued.Add(-1)
 	}
+	through = true
 	if p.roundEnds != nil {
 		p.roundEnds()
 	}
@@ -58,12 +65,14 @@ func (p *Pool) releaseQueue(r *round) {
 
 // giveBackHere is giveBack on the goroutine, which survives a panic of the driver.
 func (p *Pool) giveBackHere(s *pooled) {
+	returned := false
 	defer func() {
-		if v := recover(); v != nil {
-			p.panics.Here("host: release", v)
+		if !returned {
+			p.panics.Here("host: release", recover())
 		}
 	}()
 	p.giveBack(s)
+	returned = true
 }
 
 // giveBack frees the block inside. A slot whose block the source does not take waits for the next
@@ -252,10 +261,10 @@ func pause(ctx context.Context) error {
 func (p *Pool) await(ctx context.Context, one *stamp) error {
 	over := make(chan error, 1)
 	go func() {
-		err := errPanicked
+		err, returned := errPanicked, false
 		defer func() {
-			if v := recover(); v != nil {
-				p.panics.Here("host: wait", v)
+			if !returned {
+				p.panics.Here("host: wait", recover())
 			}
 			p.drop(one)
 			over <- err
@@ -263,6 +272,7 @@ func (p *Pool) await(ctx context.Context, one *stamp) error {
 		if err = p.events.Wait(one.mark); err == nil {
 			one.passed.Store(true) // no query is needed, which the driver may refuse
 		}
+		returned = true
 	}()
 	select {
 	case err := <-over:

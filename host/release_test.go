@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"errors"
+	"runtime"
 	"testing"
 	"time"
 
@@ -117,27 +118,39 @@ func TestAReleaseThatFails(t *testing.T) {
 	r.end(p)
 }
 
-// A panic of the driver in a release is reported, and the memory is tried again.
-func TestAPanicInARelease(t *testing.T) {
-	r := newRig(t)
-	p := r.cache(4096)
-	first, second := alloc(t, p, 4096, 0), alloc(t, p, 4096, 0)
-	calls := 0
-	r.faults.SetBefore(func(function string) {
-		if function == "cuMemFreeHost" {
-			if calls++; calls == 1 {
-				panic(recoveredtest.Planted("in a release"))
+// exits are the ways in which a driver call does not return.
+func exits(t *testing.T) map[string]func() {
+	t.Helper()
+	recoveredtest.Expect(t, "host: release: the function ended its goroutine")
+	recoveredtest.Expect(t, "host: wait: the function ended its goroutine")
+	return map[string]func(){"a panic": func() { panic(recoveredtest.Planted("in the driver")) }, "the end of the goroutine": runtime.Goexit}
+}
+
+// A panic of the driver in a release is reported, and so is the end of its goroutine, and the memory is tried again.
+func TestAReleaseThatDoesNotReturn(t *testing.T) {
+	for name, exit := range exits(t) {
+		r := newRig(t)
+		p := r.cache(4096)
+		first, second, third := alloc(t, p, 4096, 0), alloc(t, p, 4096, 0), alloc(t, p, 4096, 0)
+		calls := 0
+		r.faults.SetBefore(func(function string) {
+			if function == "cuMemFreeHost" {
+				if calls++; calls == 1 {
+					exit()
+				}
 			}
-		}
-	})
-	free(t, first)
-	free(t, second)
-	require.NoError(t, p.awaitReleases(t.Context()))
-	assert.EqualValues(t, 1, p.Stats().ReleaseFailures)
-	assert.EqualValues(t, 1, p.panics.Count())
-	assert.EqualValues(t, 4096, p.Stats().ReleasingBytes)
-	require.ErrorIs(t, p.refusedError(), errPanicked)
-	r.end(p)
+		})
+		free(t, first)
+		free(t, second)
+		free(t, third)
+		require.NoError(t, p.awaitReleases(t.Context()), name)
+		assert.EqualValues(t, 1, p.Stats().ReleaseFailures, name)
+		assert.EqualValues(t, 1, p.panics.Count(), name)
+		assert.EqualValues(t, 1, p.Stats().Releases, name)
+		assert.EqualValues(t, 4096, p.Stats().ReleasingBytes, name)
+		require.ErrorIs(t, p.refusedError(), errPanicked, name)
+		r.end(p)
+	}
 }
 
 // A block that is live at Close is told, stays valid, and its Free releases it.

@@ -71,10 +71,13 @@ func (d *driver) submit(w *work) {
 		return
 	}
 	d.worker.Schedule(func() {
-		done := d.run(w)
-		d.inFlight.Store(nil) // before the outcome is sent: the answer may be the next job
-		close(f.ended)
-		d.pool.ref.Call(&step{pool: d.pool, message: done})
+		defer func() { // also where the driver ends the goroutine
+			done := d.last
+			d.inFlight.Store(nil) // before the outcome is sent: the answer may be the next job
+			close(f.ended)
+			d.pool.ref.Call(&step{pool: d.pool, message: done})
+		}()
+		d.run(w)
 	})
 }
 
@@ -89,15 +92,23 @@ func (d *driver) stop() {
 	actors.Wait(d.pool.host, d.worker.Done())
 }
 
-// run performs a job. One without driver calls fails if its fence queries do. The calls of another do not depend on the
-// queries: it fails if they do.
-func (d *driver) run(w *work) core.JobDone {
+// run performs a job, and stores its outcome. One without driver calls fails if its fence queries do. The calls of another do not
+// depend on the queries: it fails if they do, and if the driver ends the goroutine.
+func (d *driver) run(w *work) {
+	d.keep(w.marks)
+	d.waiter = w.waiter
+	d.passed = d.passed[:0]
+	done, returned := core.JobDone{Job: w.job}, false
+	defer func() {
+		if !returned {
+			done.Passed = d.passed
+			done.Err = d.panicked(recover())
+		}
+		d.last = done
+	}()
 	if w.before != nil {
 		w.before()
 	}
-	d.keep(w.marks)
-	d.waiter = w.waiter
-	done := core.JobDone{Job: w.job}
 	done.Err = d.guard(d.poll)
 	done.Passed = d.passed
 	if done.Err == nil {
@@ -114,8 +125,7 @@ func (d *driver) run(w *work) core.JobDone {
 	if errors.Is(done.Err, cudadrv.OutOfMemory) {
 		done.FreeBytes = d.freeBytes()
 	}
-	d.last = done
-	return done
+	returned = true
 }
 
 // regionOf returns the name of the region of a job.
@@ -142,11 +152,15 @@ func clockOf(modelled cudadrv.Modelled) func() time.Duration {
 func (d *driver) guard(f func() error) (err error) {
 	defer func() {
 		if value := recover(); value != nil {
-			d.pool.panics.Here("vram-driver", value)
-			err = fmt.Errorf("%w: %v", ErrDriverPanic, value)
+			err = d.panicked(value)
 		}
 	}()
 	return f()
+}
+
+// panicked reports a panic of the driver, or with nil the end of the goroutine, and returns its error.
+func (d *driver) panicked(value any) error {
+	return fmt.Errorf("%w: %v", ErrDriverPanic, d.pool.panics.Here("vram-driver", value))
 }
 
 // freeBytes returns the driver's free memory; 0 if it cannot be queried.

@@ -3,6 +3,7 @@ package pool
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"slices"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/fault"
 	"github.com/go-vram/vram/internal/pool/core"
+	"github.com/go-vram/vram/internal/recovered"
 	"github.com/go-vram/vram/internal/recoveredtest"
 )
 
@@ -141,9 +143,19 @@ func TestBrokenFencesDoNotStopCloseOrGrowth(t *testing.T) {
 	})
 }
 
-// A driver call that panics fails its job, and the pool continues. The day may leave eight pages in use: the ninth is for a
-// later request.
-func TestPanicOfADriverCallFailsItsJobOnly(t *testing.T) {
+// exits are the ways in which a driver call does not return, by the text in its error.
+func exits(t *testing.T) map[string]func() {
+	t.Helper()
+	recoveredtest.Expect(t, "vram-driver: the function ended its goroutine")
+	return map[string]func(){
+		"the driver's own mistake":         func() { panic(recoveredtest.Planted("the driver's own mistake")) },
+		"the function ended its goroutine": runtime.Goexit,
+	}
+}
+
+// A driver call that panics, or ends its goroutine, fails its job, and the pool continues. The day may leave eight pages in use: the
+// ninth is for a later request.
+func TestADriverCallThatDoesNotReturnFailsItsJobOnly(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(k kind) {
 		t := k.T
@@ -153,26 +165,28 @@ func TestPanicOfADriverCallFailsItsJobOnly(t *testing.T) {
 				if function == "cuEventCreate" || function == "cuEventRecord" { // a stream's call, not the pool's
 					return
 				}
-				for n := 1; ; n++ {
-					h := k.prepare(t)
-					h.open(roomy(9))
-					calls := 0
-					h.faults.SetBefore(func(name string) {
-						if name == function {
-							if calls++; calls == n {
-								panic(recoveredtest.Planted("the driver's own mistake"))
+				for _, exit := range exits(t) {
+					for n := 1; ; n++ {
+						h := k.prepare(t)
+						h.open(roomy(9))
+						calls := 0
+						h.faults.SetBefore(func(name string) {
+							if name == function {
+								if calls++; calls == n {
+									exit()
+								}
 							}
+						})
+						h.day()
+						h.settle()
+						h.faults.SetBefore(nil)
+						c := h.testClient(9)
+						c.touch(c.must(1))
+						require.NoError(t, h.pool.Close())
+						h.assertEmpty()
+						if calls < n {
+							break
 						}
-					})
-					h.day()
-					h.settle()
-					h.faults.SetBefore(nil)
-					c := h.testClient(9)
-					c.touch(c.must(1))
-					require.NoError(t, h.pool.Close())
-					h.assertEmpty()
-					if calls < n {
-						return
 					}
 				}
 			})
@@ -180,24 +194,28 @@ func TestPanicOfADriverCallFailsItsJobOnly(t *testing.T) {
 	})
 }
 
-// The caller learns that it was a panic.
-func TestPanicOfADriverCallIsTold(t *testing.T) {
+// The caller learns why the call did not return, and it is counted once.
+func TestADriverCallThatDoesNotReturnIsTold(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(k kind) {
 		t := k.T
-		h := k.build(t, roomy(8))
-		a := h.testClient(1)
-		h.faults.SetBefore(func(name string) {
-			if name == k.usable() {
-				panic(recoveredtest.Planted("no such luck"))
-			}
-		})
-		_, err := a.get(2)
-		require.ErrorIs(t, err, ErrDriverPanic)
-		require.ErrorContains(t, err, "no such luck")
-		require.NotErrorIs(t, err, ErrOutOfMemory)
-		h.faults.SetBefore(nil)
-		a.must(2)
+		for want, exit := range exits(t) {
+			h := k.build(t, roomy(8))
+			h.pool.panics = new(recovered.Log)
+			a := h.testClient(1)
+			h.faults.SetBefore(func(name string) {
+				if name == k.usable() {
+					exit()
+				}
+			})
+			_, err := a.get(2)
+			require.ErrorIs(t, err, ErrDriverPanic)
+			require.ErrorContains(t, err, want)
+			require.NotErrorIs(t, err, ErrOutOfMemory)
+			assert.EqualValues(t, 1, h.pool.panics.Count())
+			h.faults.SetBefore(nil)
+			a.must(2)
+		}
 	})
 }
 

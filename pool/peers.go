@@ -83,6 +83,11 @@ func (x *peers) turnEnds() {
 	}
 	x.begun, x.wanted = append(x.begun, wanted...), nil
 	w.before = func() {
+		defer func() { // of those that have no answer yet, where the driver ends the goroutine
+			for _, q := range wanted {
+				q.Fail(ErrDriverPanic)
+			}
+		}()
 		if earlier != nil {
 			earlier()
 		}

@@ -59,10 +59,16 @@ func (d *driver) watch(ids []core.Client) (watched []core.Watch) {
 // awaitMark waits until the mark has passed and reports that to the core.
 func (d *driver) awaitMark(w *watch) {
 	defer close(w.ended)
-	p := d.pool
-	err := d.guard(func() error { return p.fences.Wait(w.mark) })
-	if !w.state.CompareAndSwap(watching, finished) {
-		_ = p.fences.Release(w.mark) // an event that the driver keeps does no harm
-	}
-	p.ref.Call(&step{pool: p, message: core.WatchOver{Watch: w.Watch, Err: err}})
+	p, err, returned := d.pool, error(nil), false
+	defer func() {
+		if !returned {
+			err = d.panicked(recover())
+		}
+		if !w.state.CompareAndSwap(watching, finished) {
+			_ = p.fences.Release(w.mark) // an event that the driver keeps does no harm
+		}
+		p.ref.Call(&step{pool: p, message: core.WatchOver{Watch: w.Watch, Err: err}})
+	}()
+	err = p.fences.Wait(w.mark)
+	returned = true
 }

@@ -217,9 +217,13 @@ func (e *effects) finish() bool {
 	if e.waitFences {
 		e.waitFences = false
 		w.spawn(func() {
-			if !w.peers.watchFences(w.host) {
-				w.ref.Call(&fenceWaited{})
-			}
+			watched := false
+			defer func() { // also where a function of the caller, in the effects of a turn, ends the goroutine
+				if !watched {
+					w.ref.Call(&fenceWaited{})
+				}
+			}()
+			watched = w.peers.watchFences(w.host)
 		})
 		return true
 	}

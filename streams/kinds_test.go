@@ -284,6 +284,9 @@ func TestASynchronizeOfAStrandedStream(t *testing.T) {
 	require.NotErrorAs(t, err, &stranded)
 	r.faults.Clear()
 	x.Tail().Unstrand()
+	recoveredtest.Expect(t, "driver: the function ended its goroutine")
+	r.ends("cuStreamSynchronize")
+	require.ErrorContains(t, x.Synchronize(), "the function ended its goroutine")
 	require.NoError(t, x.Synchronize())
 	assert.GreaterOrEqual(t, r.gpu.Now(), time.Second)
 }

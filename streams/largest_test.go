@@ -167,7 +167,12 @@ func TestALookThatEndsItsGoroutine(t *testing.T) {
 	require.NoError(t, large.Free())
 }
 
-// endingTurn ends the goroutine of a look at buffers.
+// endingTurn ends the goroutine of a look at buffers, or at fences.
 type endingTurn struct{ peerTurn }
 
 func (endingTurn) largestBlocks(*core.Largest, bool) { runtime.Goexit() }
+
+func (endingTurn) pendingFences() ([]fencing, error) {
+	runtime.Goexit()
+	return nil, nil
+}

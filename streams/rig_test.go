@@ -235,6 +235,16 @@ func (r *rig) holdUp(function string) (entered <-chan struct{}, release func()) 
 	return at, func() { close(leave) }
 }
 
+// ends makes the next call of the function end its goroutine.
+func (r *rig) ends(function string) {
+	r.faults.SetBefore(func(f string) {
+		if f == function {
+			r.faults.SetBefore(nil)
+			runtime.Goexit()
+		}
+	})
+}
+
 // fail makes all calls of the functions fail from now on.
 func (r *rig) fail(functions ...string) {
 	r.t.Helper()

@@ -8,7 +8,6 @@ import (
 
 	"github.com/go-vram/vram/actors"
 	"github.com/go-vram/vram/cudadrv"
-	"github.com/go-vram/vram/internal/fence"
 	"github.com/go-vram/vram/internal/stream/magazine"
 	"github.com/go-vram/vram/pool"
 )
@@ -104,7 +103,10 @@ func (h *cudaStream) settle(ctx context.Context, later *cudaStream) error {
 	passed := make(chan error, 1)
 	go func() { // it ends with the work, which Close of the stream waits for
 		defer h.done()
-		passed <- h.outlast(m)
+		guardTo(h.panics, func(err error) {
+			h.discard(m)
+			passed <- err
+		}, func() error { return h.fences.Wait(m) })
 	}()
 	select {
 	case err := <-passed:
@@ -112,12 +114,6 @@ func (h *cudaStream) settle(ctx context.Context, later *cudaStream) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-}
-
-// outlast waits for a mark and releases it.
-func (h *cudaStream) outlast(m fence.Mark) error {
-	defer h.discard(m)
-	return h.guard(func() error { return h.fences.Wait(m) })
 }
 
 // Copy makes the owner's driver calls on the sleeper's stream.

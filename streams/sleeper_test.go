@@ -203,6 +203,9 @@ func TestASettleThatFails(t *testing.T) {
 		r.faults.Clear()
 		r.until(func() bool { return user.cuda.calls.Load() == 0 }) // Close waits for none
 	}
+	recoveredtest.Expect(t, "driver: the function ended its goroutine")
+	r.ends("cuEventSynchronize")
+	require.ErrorContains(t, x.Settle(t.Context()), "the function ended its goroutine")
 	require.NoError(t, x.Settle(t.Context()))
 	assert.GreaterOrEqual(t, r.gpu.Now(), takes)
 	users := []*Stream{r.stream(core.Budget{}), r.stream(core.Budget{}), r.stream(core.Budget{}), r.stream(core.Budget{})}

@@ -99,7 +99,9 @@ func (k *strandedWaits) await(h *cudaStream, device cudadrv.Device) error {
 		}
 		if done == nil {
 			done = make(chan error, 1)
-			go func() { done <- h.guard(func() error { return device.StreamSynchronize(h.stream) }) }() // no simulation has such streams
+			go guardTo(h.panics, func(err error) { done <- err }, func() error { // no simulation has such streams
+				return device.StreamSynchronize(h.stream)
+			})
 		}
 		select {
 		case err := <-done:

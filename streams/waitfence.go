@@ -37,15 +37,20 @@ func (p *Peers) watch(s *peer, host actors.Host) (watched bool) {
 }
 
 // awaitFence waits for a fence, makes the stream free its pending memory, and has all streams serve their delayed
-// claims again. A wait that failed is reported only when no other wait is left.
+// claims again, also where the driver ends the goroutine. A wait that failed is reported only when no other wait is left.
 func (p *Peers) awaitFence(s *peer, f fencing, host actors.Host) {
-	passed := f.wait(host)
-	s.watchEnds(f.line)
-	s.entry.fencePassed()
-	if !passed && p.watching() {
-		return
-	}
-	for _, other := range p.list() {
-		other.entry.retryDelayed(passed)
-	}
+	passed := false
+	guardTo(f.line.Panics, func(error) {
+		s.watchEnds(f.line)
+		s.entry.fencePassed()
+		if !passed && p.watching() {
+			return
+		}
+		for _, other := range p.list() {
+			other.entry.retryDelayed(passed)
+		}
+	}, func() error {
+		passed = f.wait(host)
+		return nil
+	})
 }

@@ -2,6 +2,7 @@ package gpus
 
 import (
 	"context"
+	"errors"
 	"io/fs"
 	"os"
 	"slices"
@@ -106,10 +107,13 @@ func (r *Reader) Devices(ctx context.Context) ([]Device, error) {
 	}
 	answers := make(chan answer, 1) // the caller may have gone
 	go func() {
+		a := answer{err: errEndedReading}
+		defer func() {
+			r.state <- st
+			answers <- a
+		}()
 		st.read(r.config)
-		devices, err := st.answer()
-		r.state <- st
-		answers <- answer{devices, err}
+		a.devices, a.err = st.answer()
 	}()
 	select {
 	case a := <-answers:
@@ -118,6 +122,9 @@ func (r *Reader) Devices(ctx context.Context) ([]Device, error) {
 		return nil, ctx.Err()
 	}
 }
+
+// errEndedReading is the error of a reading that has ended its goroutine, in Config.Files.
+var errEndedReading = errors.New("gpus: a reading ended its goroutine")
 
 // read reads the devices.
 func (s *state) read(c Config) {

@@ -7,9 +7,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"reflect"
+	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -487,6 +489,27 @@ func TestDevicesEndsWithItsContext(t *testing.T) {
 	assert.Len(t, devices(t, r), 2)
 	assert.Len(t, devices(t, r), 2)
 	assert.Equal(t, 1, f.Calls("nvmlDeviceGetCount_v2"), "one reading for all")
+	require.NoError(t, r.Close())
+}
+
+// endingFiles end the goroutine that reads them.
+type endingFiles struct{ fs.FS }
+
+func (endingFiles) Open(string) (fs.File, error) {
+	runtime.Goexit()
+	return nil, fs.ErrNotExist
+}
+
+// A reading whose files end its goroutine, as FailNow of a test does, is an error, and the next question reads again.
+func TestAReadingThatEndsItsGoroutine(t *testing.T) {
+	f := newFake(t)
+	f.AddProcess(0, fakenvml.Compute, 100, 12<<30, fakenvml.NoInstance)
+	r := gpus.OnDemand(gpus.Config{Library: f.Path(), Fresh: time.Hour, Files: endingFiles{}})
+	for range 2 {
+		_, err := r.Devices(t.Context())
+		require.EqualError(t, err, "gpus: a reading ended its goroutine")
+	}
+	assert.Equal(t, 2, f.Calls("nvmlDeviceGetCount_v2"))
 	require.NoError(t, r.Close())
 }
 
