@@ -16,7 +16,7 @@ import (
 )
 
 // Store keeps compiled code beyond the process. Both methods may be called on any goroutine. A failure is no error of a kernel:
-// Get has nothing then.
+// Get has nothing then. Only runtime.Goexit in a method, as FailNow of a test calls it, is an error of the kernel.
 type Store interface {
 	// Get is the image that Put was given for the text of a kernel, on this kind of device with this driver.
 	Get(text string) (image []byte, ok bool)
@@ -208,18 +208,25 @@ func (c *Compiler) claim(key string) (p *futures.Promise[*code], known bool, err
 	return p, false, nil
 }
 
+// errEnded is the error of work whose goroutine the store, the logger or the driver has ended.
+var errEnded = errors.New("kernel: the work ended its goroutine")
+
 // complete loads a module.
 func (c *Compiler) complete(key string, p *futures.Promise[*code], load func() (*code, error)) {
-	m, err := load()
-	if err != nil {
-		if !errors.Is(err, ErrNotPrepared) {
-			c.counts.failed.Add(1)
+	var m *code
+	err := errEnded
+	defer func() {
+		if err != nil {
+			if !errors.Is(err, ErrNotPrepared) {
+				c.counts.failed.Add(1)
+			}
+			c.mu.Lock()
+			delete(c.modules, key) // the next call tries again
+			c.mu.Unlock()
 		}
-		c.mu.Lock()
-		delete(c.modules, key) // the next call tries again
-		c.mu.Unlock()
-	}
-	p.Complete(m, err)
+		p.Complete(m, err)
+	}()
+	m, err = load()
 }
 
 // startWorkers starts them for more jobs, up to the number of threads. c.mu must be held.
@@ -230,8 +237,14 @@ func (c *Compiler) startWorkers(jobs int) {
 	}
 }
 
-// work runs jobs until both queues are empty.
+// work runs jobs until both queues are empty. A job that ends its goroutine ends no other: another goroutine runs the rest.
 func (c *Compiler) work() {
+	through := false
+	defer func() {
+		if !through {
+			go c.work()
+		}
+	}()
 	for {
 		c.mu.Lock()
 		from := &c.queue
@@ -239,6 +252,7 @@ func (c *Compiler) work() {
 			from = &c.later
 		}
 		if len(*from) == 0 {
+			through = true
 			c.working--
 			c.idle.Broadcast()
 			c.mu.Unlock()

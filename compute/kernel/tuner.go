@@ -101,13 +101,13 @@ func (t *tuner) enqueue(with context.Context, w *work) measurement {
 		joined, cancel := context.WithCancelCause(with)
 		defer cancel(nil)
 		defer context.AfterFunc(ctx, func() { cancel(ErrClosed) })()
-		rows, err := t.measure(joined, ctx.Err, w)
+		found, err := measured{}, errEnded
+		defer func() { p.Complete(found, err) }()
+		found.rows, err = t.measure(joined, ctx.Err, w)
 		var wrong *DisqualifiedError
 		if errors.As(err, &wrong) {
-			p.Complete(measured{rows, wrong}, nil)
-			return
+			found.wrong, err = wrong, nil
 		}
-		p.Complete(measured{rows: rows}, err)
 	})
 	if t.stop == nil {
 		ctx, stop := context.WithCancel(context.Background())
@@ -134,11 +134,18 @@ func (t *tuner) now(c *cuda.Context, w *work) error {
 	return nil
 }
 
-// run measures until the queue is empty.
+// run measures until the queue is empty. A measurement that ends its goroutine ends no other.
 func (t *tuner) run(ctx context.Context) {
+	through := false
+	defer func() {
+		if !through {
+			go t.run(ctx)
+		}
+	}()
 	for {
 		t.mu.Lock()
 		if len(t.queue) == 0 {
+			through = true
 			t.stop()
 			t.stop = nil
 			t.idle.Broadcast()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"regexp"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -451,6 +452,24 @@ func TestAMeasurementIsCancelled(t *testing.T) {
 	assert.Equal(t, [2]int64{0, 1}, [2]int64{stats.Tuned, stats.TuningFailed})
 	_, err = n.k.Tune(nil, outs(n.y), n.x) //nolint:staticcheck // the test is about this
 	require.ErrorIs(t, err, cuda.ErrNilContext)
+}
+
+// A measurement that ends its goroutine, as a logger may, is an error, and the next one is made.
+func TestAMeasurementThatEndsItsGoroutine(t *testing.T) {
+	var asked atomic.Int64
+	n := newNegation(t, kernel.WithTuning(small(kernel.Tuning{})), kernel.WithClock(func(s plan.Schedule) time.Duration {
+		if asked.Add(1) == 3 {
+			runtime.Goexit()
+		}
+		return times{faster: 100}.of(s)
+	}))
+	_, err := n.k.Tune(t.Context(), outs(n.y), n.x)
+	require.EqualError(t, err, "kernel: the work ended its goroutine")
+	n.kernels.AwaitTuning()
+	_, err = n.k.Tune(t.Context(), outs(n.y), n.x)
+	require.NoError(t, err)
+	n.runs(128)
+	assert.Equal(t, int64(1), n.kernels.Stats().Tuned)
 }
 
 // Close ends the running measurement and the queued ones.

@@ -80,15 +80,18 @@ func (c *Compiler) WarmUp(ctx context.Context, needs []Need, progress func(Progr
 // prepare loads the variant or the text on this goroutine, a worker, unless another one does.
 func (n Need) prepare(by *Compiler, number int, done chan<- Progress) {
 	begin := time.Now()
-	origin := n.origin(by)
 	tell := func(from Origin, err error) {
 		done <- Progress{Need: number, Origin: from, Took: time.Since(begin), Err: err}
 	}
-	if from, completed, err := origin.Poll(); completed {
-		tell(from, err)
-		return
-	}
-	go func() { tell(origin.Await(context.Background())) }()
+	origin := futures.Failed[Origin](errEnded)
+	defer func() {
+		if from, completed, err := origin.Poll(); completed {
+			tell(from, err)
+			return
+		}
+		go func() { tell(origin.Await(context.Background())) }()
+	}()
+	origin = n.origin(by)
 }
 
 // origin returns where the code came from.

@@ -3,6 +3,7 @@ package kernel_test
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -123,6 +124,48 @@ func TestThreadsOfTheCompiler(t *testing.T) {
 		}
 		assert.Equal(t, int64(threads), g.most.Load())
 		assert.Equal(t, int64(8), r.kernels.Stats().Compiled)
+	}
+}
+
+// leaving is a store whose functions end their goroutine, as FailNow of a test does.
+type leaving struct{ get, put bool }
+
+func (l leaving) Get(string) ([]byte, bool) {
+	if l.get {
+		runtime.Goexit()
+	}
+	return nil, false
+}
+
+func (l leaving) Put(string, []byte) {
+	if l.put {
+		runtime.Goexit()
+	}
+}
+
+// A store that ends a goroutine of the compiler fails the kernel that is compiled there. Others have an answer, too, and Close
+// waits for none.
+func TestAStoreThatEndsItsGoroutine(t *testing.T) {
+	for _, store := range []leaving{{get: true}, {put: true}} {
+		r := newRig(t, kernel.WithStore(store), kernel.Threads(2))
+		needs := r.needs(5)
+		var all []futures.Future[*kernel.Kernel]
+		for _, n := range needs[:3] {
+			all = append(all, n.Kernel.PrepareFor(n.Layouts...))
+		}
+		seen := 0
+		err := r.kernels.WarmUp(t.Context(), needs[3:], func(p kernel.Progress) {
+			assert.Error(t, p.Err)
+			seen++
+		})
+		require.ErrorContains(t, err, "kernel: the work ended its goroutine")
+		assert.Equal(t, 2, seen)
+		for _, f := range all {
+			_, err := f.Await(t.Context())
+			require.ErrorContains(t, err, "kernel: the work ended its goroutine")
+		}
+		assert.EqualValues(t, 5, r.kernels.Stats().Failed)
+		require.NoError(t, r.kernels.Close())
 	}
 }
 
