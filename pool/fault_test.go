@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -242,6 +243,44 @@ func TestPanicOfAClientStopsNobodyElse(t *testing.T) {
 		}
 		require.NoError(t, <-warmed)
 		h.settle()
+	})
+}
+
+// A panic of the observer keeps no client from an answer, and no job from its begin: neither one that its turn has left, nor a later one.
+func TestPanicOfTheObserverStopsNobody(t *testing.T) {
+	t.Parallel()
+	eachKind(t, func(k kind) {
+		t := k.T
+		h := k.prepare(t)
+		var reported atomic.Int64
+		h.observer = Observer{
+			JobDone: func(JobReport) {
+				reported.Add(1)
+				panic(recoveredtest.Planted("an observer's mistake"))
+			},
+			Denied: func(*OutOfMemoryError) { panic(recoveredtest.Planted("an observer's mistake")) },
+		}
+		h.open(roomy(9))
+		a, b := h.testClient(1), h.testClient(2)
+		inside := make(chan struct{})
+		release := h.hold(k.usable(), func() { close(inside) })
+		waits := []<-chan answer{a.refill(2)}
+		<-inside
+		waits = append(waits, b.refill(3), a.refill(1), b.refill(99)) // the outcome of the first job begins the next
+		release()
+		for i, w := range waits {
+			if got := <-w; i == 3 {
+				require.ErrorIs(t, got.err, ErrOutOfMemory)
+			} else {
+				require.NoError(t, got.err)
+			}
+		}
+		_, err := h.pool.Warm(t.Context(), []uint32{2})
+		require.NoError(t, err)
+		h.settle()
+		assert.GreaterOrEqual(t, reported.Load(), int64(2))
+		require.NoError(t, h.pool.Close())
+		h.assertEmpty()
 	})
 }
 

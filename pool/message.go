@@ -156,19 +156,19 @@ type completion struct {
 	err     error
 }
 
-// Perform implements actors.Effects. A client that panics keeps no other from an answer.
+// Perform implements actors.Effects. A client, or an observer, that panics keeps no other from an answer.
 func (e *effects) Perform() {
-	e.pool.reports.pass(e.pool.observer.JobDone) // before the turn's own job can begin, unless another goroutine passes them on
-	if w := e.work; w != nil {
-		e.work = nil
-		e.pool.driver.submit(w)
-	}
 	returned := false
 	defer func() {
 		if !returned { // the panic continues afterwards
 			e.Perform()
 		}
 	}()
+	e.pool.reports.pass(e.pool.observer.JobDone) // before the turn's own job can begin, unless another goroutine passes them on
+	if w := e.work; w != nil {
+		e.work = nil
+		e.pool.driver.submit(w)
+	}
 	for e.deliver() || e.tell() {
 	}
 	returned = true
