@@ -243,8 +243,15 @@ func (e *InUseError) Report() string {
 //		...
 //	}
 //
-// Anything with a Close can be passed: streams, contexts of package cuda.
-func CloseInto(err *error, c io.Closer) { *err = joined(*err, c.Close()) }
+// Anything with a Close can be passed: streams, contexts of package cuda. A nil Closer is not closed, and a nil err gets no error.
+func CloseInto(err *error, c io.Closer) {
+	if c == nil {
+		return
+	}
+	if failed := c.Close(); err != nil {
+		*err = joined(*err, failed)
+	}
+}
 
 // joined is errors.Join, except that it returns a single error unchanged: encoding/json writes the fields of that, and none of
 // a joined one.

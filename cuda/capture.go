@@ -37,7 +37,9 @@ func (c *Context) Capture(f func() error, with ...Option) (g *Graph, err error) 
 	}
 	o := options{mode: Relaxed}
 	for _, option := range with {
-		option(&o)
+		if option != nil {
+			option(&o)
+		}
 	}
 	pool := o.pool
 	if pool == nil {
@@ -134,5 +136,5 @@ func (c *Context) capturing(pool *Pool, mode CaptureMode, f func() error) (_ *ca
 }
 
 // Shared captures with the memory of a pool. The graphs of a pool run one after the other: launches see to it where they are on
-// different streams.
+// different streams. A nil pool is none, and a zero one is refused with ErrNotOpen.
 func Shared(p *Pool) Option { return func(o *options) { o.pool = p } }

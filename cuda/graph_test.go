@@ -401,6 +401,8 @@ func TestGraphsShareAPool(t *testing.T) {
 	require.NoError(t, pool.Close())
 	_, err = c.Capture(func() error { return nil }, cuda.Shared(pool))
 	require.ErrorIs(t, err, cuda.ErrGraphClosed)
+	_, err = c.Capture(func() error { return nil }, cuda.Shared(new(cuda.Pool)))
+	require.ErrorIs(t, err, cuda.ErrNotOpen)
 	for _, g := range graphs {
 		require.NoError(t, g.Launch(c))
 		require.NoError(t, g.Close())

@@ -62,6 +62,9 @@ func (p *Pool) Close() error {
 }
 
 func (p *Pool) enter() error {
+	if p.on == nil {
+		return ErrNotOpen
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {

@@ -32,10 +32,10 @@ type Handover[T any] struct {
 }
 
 // NewHandover makes a Handover between the goroutines of two streams of the device, with room for
-// capacity values, at least one. A nil stream stands for goroutines without a stream: they count as
+// capacity values, at least one. A nil or zero stream stands for goroutines without a stream: they count as
 // making progress, and so does a stream of another device.
 func NewHandover[T any](from, to *Stream, capacity int) *Handover[T] {
-	return &Handover[T]{values: make(chan T, max(1, capacity)), from: from, to: to}
+	return &Handover[T]{values: make(chan T, max(1, capacity)), from: from.orNone(), to: to.orNone()}
 }
 
 // Send hands a value over. It waits while there is no room. Errors: the context's, after which the

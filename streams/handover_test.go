@@ -154,11 +154,28 @@ func TestAHandoverSaysNothingOfOthers(t *testing.T) {
 	exclusive.Exclusive()
 	for _, h := range []*Handover[int]{
 		NewHandover[int](exclusive, shared, 1), NewHandover[int](nil, exclusive, 1), NewHandover[int](exclusive, nil, 1),
+		NewHandover[int](new(Stream), exclusive, 1), NewHandover[int](exclusive, new(Stream), 1),
 	} {
 		waitFor(h.to, h.from, &h.receiver, &h.sent, 1)
 	}
 	assert.Nil(t, shared.suspensions.progress.Load())
 	assert.Nil(t, exclusive.suspensions.progress.Load())
+}
+
+// A zero stream stands for goroutines without a stream, as nil does: on either side, values are handed over.
+func TestAHandoverOfAZeroStream(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, 64*mib)
+	s := r.stream(core.Budget{})
+	for _, none := range []*Stream{nil, {}} {
+		for _, h := range []*Handover[int]{NewHandover[int](none, s, 1), NewHandover[int](s, none, 1), NewHandover[int](none, none, 1)} {
+			require.NoError(t, h.Send(t.Context(), 1))
+			v, err := h.Receive(t.Context())
+			require.NoError(t, err)
+			assert.Equal(t, 1, v)
+		}
+	}
+	assert.Equal(t, []poolcore.Client{poolcore.Anybody}, s.suspensions.progress.Load().freedBy, "anybody may free what it has sent")
 }
 
 // From the first value on that a stream sends, its next wait is no deadlock while the receiver may free: also if nobody waited when the

@@ -28,6 +28,14 @@ type Stream struct {
 // opened reports whether Open made the stream: it is neither nil nor the zero Stream.
 func (s *Stream) opened() bool { return s != nil && s.ref != nil }
 
+// orNone returns nil for a zero Stream, and others unchanged.
+func (s *Stream) orNone() *Stream {
+	if !s.opened() {
+		return nil
+	}
+	return s
+}
+
 // callable returns the error of a call that cannot be made: ErrNotOpen, ErrNilContext.
 func (s *Stream) callable(ctx context.Context) error {
 	if !s.opened() {

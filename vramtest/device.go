@@ -34,7 +34,9 @@ func Open(t T, options ...Option) *Device {
 	t.Helper()
 	var s settings
 	for _, o := range options {
-		o(&s)
+		if o != nil {
+			o(&s)
+		}
 	}
 	d := &Device{t: t, silent: s.expected || s.atOnce, checks: !s.expected}
 	d.helpers = site.NewHelpers(s.config.Helpers)

@@ -105,7 +105,9 @@ func NewCompiler(on *cuda.Context, with ...Option) (*Compiler, error) {
 	c.idle = sync.NewCond(&c.mu)
 	c.tuner = newTuner(on, &c.counts, &c.prepared)
 	for _, option := range with {
-		option(c)
+		if option != nil {
+			option(c)
+		}
 	}
 	if err := c.tuner.config.check(c.tuner.own); err != nil {
 		return nil, err

@@ -85,6 +85,15 @@ func TestTooMuchMemory(t *testing.T) {
 	}
 }
 
+// A nil module is a mistake, as any other.
+func TestNoModule(t *testing.T) {
+	for _, err := range []error{ptx.Check(nil), ptx.CheckFunctions(nil), ptx.CheckFunctions(nil, nil, &ptx.Function{})} {
+		var mistake *ptx.CheckError
+		require.ErrorAs(t, err, &mistake)
+		assert.Equal(t, "the module is nil", mistake.Message)
+	}
+}
+
 // A program may write any number into an instruction.
 func TestANumberThatIsNoOpcode(t *testing.T) {
 	m, err := ptx.Parse(body("ret;"))

@@ -44,7 +44,9 @@ func NewScope(at Context, with ...Option) (*Scope, error) {
 		s.sites, s.tag = around.sites, around.tag
 	}
 	for _, option := range with {
-		option(s)
+		if option != nil {
+			option(s)
+		}
 	}
 	return s, nil
 }

@@ -294,6 +294,11 @@ func TestCloseIntoKeepsBothErrors(t *testing.T) {
 	err := run(own)
 	require.ErrorIs(t, err, own)
 	require.ErrorAs(t, err, &leak)
+	vram.CloseInto(&own, nil)
+	require.EqualError(t, own, "own", "nothing was closed")
+	h := openHouse(t, vram.Config{}, sim.Config{})
+	vram.CloseInto(nil, h.Device)
+	require.ErrorIs(t, second(h.NewStream()), vram.ErrClosed)
 }
 
 // The report of a leak has the leaked buffers by owner, the largest first.

@@ -9,6 +9,9 @@ import (
 // Check finds the first fault that stops a viewer: blocks that do not cover their segment, segments that overlap, and the
 // newest event that contradicts the state after it. The error wraps ErrBadSnapshot.
 func Check(s *Snapshot) error {
+	if s == nil {
+		return errNoSnapshot
+	}
 	if err := checkSegments(s.Segments); err != nil {
 		return err
 	}
@@ -26,6 +29,9 @@ func Check(s *Snapshot) error {
 // Fit removes the events that contradict the segments or later events, and returns their number. Its error reports invalid
 // segments, and wraps ErrBadSnapshot.
 func Fit(s *Snapshot) (leftOut int, err error) {
+	if s == nil {
+		return 0, errNoSnapshot
+	}
 	if err := checkSegments(s.Segments); err != nil {
 		return 0, err
 	}

@@ -118,8 +118,11 @@ func TestFitLeavesOutWhatDoesNotFit(t *testing.T) {
 	require.NoError(t, snapshot.Check(s))
 
 	s.Segments[0].Bytes--
-	_, err = snapshot.Fit(s)
-	require.ErrorIs(t, err, snapshot.ErrBadSnapshot)
+	for _, wrong := range []*snapshot.Snapshot{s, nil} {
+		_, err = snapshot.Fit(wrong)
+		require.ErrorIs(t, err, snapshot.ErrBadSnapshot)
+		require.ErrorIs(t, snapshot.Check(wrong), snapshot.ErrBadSnapshot)
+	}
 }
 
 // history plays random events on a device forwards, and keeps the state after the last one.

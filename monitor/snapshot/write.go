@@ -12,12 +12,18 @@ import (
 // ErrBadSnapshot is wrapped by the errors of snapshots that cannot be written or shown.
 var ErrBadSnapshot = errors.New("snapshot: cannot be shown")
 
+// errNoSnapshot is the error of a nil Snapshot.
+var errNoSnapshot = fmt.Errorf("%w: it is nil", ErrBadSnapshot)
+
 // mostDevices bounds ordinals: each device up to the last one has a history.
 const mostDevices = 1 << 10
 
 // Write writes the snapshot as Python's pickle. It does not check that it fits together: see Check. Errors: the writer's, and
-// one that wraps ErrBadSnapshot for an unknown device, state, action or setting.
+// one that wraps ErrBadSnapshot for a nil snapshot, and for an unknown device, state, action or setting.
 func Write(w io.Writer, s *Snapshot) error {
+	if s == nil {
+		return errNoSnapshot
+	}
 	p := &printer{stacks: map[stackKey]*pickle.Shared{}, noStack: &pickle.Shared{Value: pickle.Values()}}
 	for i := range s.Segments {
 		if d := s.Segments[i].Device; d < 0 || d >= mostDevices {

@@ -90,6 +90,7 @@ func TestWriteRefuses(t *testing.T) {
 		})
 	}
 	require.ErrorIs(t, snapshot.Write(full{}, small()), errFull)
+	require.ErrorIs(t, snapshot.Write(&bytes.Buffer{}, nil), snapshot.ErrBadSnapshot)
 }
 
 type full struct{}

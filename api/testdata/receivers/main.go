@@ -1,5 +1,6 @@
-// Command receivers calls each method of each exported type on a nil pointer and on the zero value, and prints a line for each call
-// that panics, or does not return. The test adds the file with the types.
+// Command receivers calls each method of each exported type on a nil pointer, on the zero value, and on an open value, and each exported
+// function, with nil, zero and open arguments. It prints a line for each call that panics, or does not return. The test adds the file with
+// the types and functions.
 package main
 
 import (
@@ -33,6 +34,8 @@ func main() {
 			try(t, m, reflect.New(t))
 		}
 	}
+	tryFunctions()
+	tryOpen()
 }
 
 // marshals reports whether Go calls a method on its own, and on nil never, or expects it to panic: those of errors, and of packages encoding.
@@ -52,6 +55,20 @@ func try(t reflect.Type, m reflect.Method, on reflect.Value) {
 	if on.IsNil() {
 		what = "nil"
 	}
+	guarded(fmt.Sprintf("%s of a %s *%v", m.Name, what, t), func() { callResults(call(m.Func, on)) })
+}
+
+// callResults calls functions that a call has returned.
+func callResults(results []reflect.Value) {
+	for _, result := range results {
+		if result.Kind() == reflect.Func && !result.IsNil() {
+			call(result)
+		}
+	}
+}
+
+// guarded makes a call, and prints its name and the failure if it panics or does not return.
+func guarded(name string, f func()) {
 	ended := make(chan string, 1)
 	go func() {
 		defer func() {
@@ -60,19 +77,15 @@ func try(t reflect.Type, m reflect.Method, on reflect.Value) {
 			}
 			close(ended)
 		}()
-		for _, result := range call(m.Func, on) {
-			if result.Kind() == reflect.Func && !result.IsNil() {
-				call(result)
-			}
-		}
+		f()
 	}()
 	select {
 	case failure, failed := <-ended:
 		if failed {
-			fmt.Printf("%s of a %s *%v %s\n", m.Name, what, t, failure)
+			fmt.Printf("%s %s\n", name, failure)
 		}
 	case <-time.After(callTime):
-		fmt.Printf("%s of a %s *%v does not return\n", m.Name, what, t)
+		fmt.Printf("%s does not return\n", name)
 	}
 }
 

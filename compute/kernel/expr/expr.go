@@ -29,7 +29,7 @@ type Node struct {
 
 // Err is the first mistake of the expression, or nil: *TypeError, ErrNoExpr.
 func (e Expr) Err() error {
-	if e.Node == nil {
+	if e.Node == nil || e.Op == 0 { // no function of this package has made it
 		return ErrNoExpr
 	}
 	return e.err

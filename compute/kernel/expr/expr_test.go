@@ -66,6 +66,7 @@ func TestMistakesAreKept(t *testing.T) {
 		require.ErrorAs(t, e.Err(), &wrong, e)
 	}
 	require.ErrorIs(t, expr.Expr{}.Add(f).Err(), expr.ErrNoExpr)
+	require.ErrorIs(t, expr.Expr{Node: &expr.Node{}}.Add(f).Err(), expr.ErrNoExpr)
 	require.ErrorIs(t, expr.Input(99, tensor.Float32).Err(), expr.ErrInputs)
 	require.ErrorIs(t, expr.Index(0).Err(), expr.ErrIndex)
 }

@@ -114,7 +114,9 @@ func WithCompiler(k *kernel.Compiler) Option { return func(s *settings) { s.comp
 func New(c *cuda.Context, with ...Option) *Multiplier {
 	var s settings
 	for _, option := range with {
-		option(&s)
+		if option != nil {
+			option(&s)
+		}
 	}
 	return &Multiplier{kernels: newKernels(c, s.compiler), library: library{on: c}}
 }

@@ -192,6 +192,11 @@ func TestRefusedPrograms(t *testing.T) {
 		require.ErrorIs(t, err, c.want, name)
 		assert.Nil(t, p, name)
 	}
-	_, err := plan.New(nil, many[1:]...)
+	p, err := plan.New(nil, many[1:]...)
 	require.NoError(t, err)
+	operands := len(p.Operands)
+	for _, c := range [][2]int{{0, 0}, {operands - 1, operands}, {operands, operands - 1}, {operands + 1, operands + 1}} {
+		err := p.Fit(new(plan.Geometry), make([]layout.Layout, c[0]), make([]uint64, c[1]))
+		require.EqualError(t, err, fmt.Sprintf("plan: %d layouts and %d addresses of %d operands", c[0], c[1], operands))
+	}
 }

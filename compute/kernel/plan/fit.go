@@ -32,10 +32,14 @@ type space struct {
 }
 
 // Fit computes the geometry of operands with these layouts, whose lowest places have these addresses. It allocates nothing but
-// errors: *ShapeError, ErrAxes, ErrTooLarge; ErrOutputs of a program that New did not make.
+// errors: *ShapeError, ErrAxes, ErrTooLarge; ErrOutputs of a program that New did not make; and one for a list that does not have
+// an element for each of p.Operands.
 func (p *Program) Fit(g *Geometry, layouts []layout.Layout, addresses []uint64) error {
 	if p == nil || g == nil || len(p.outputs) == 0 {
 		return ErrOutputs
+	}
+	if n := len(p.Operands); len(layouts) != n || len(addresses) != n {
+		return fmt.Errorf("plan: %d layouts and %d addresses of %d operands", len(layouts), len(addresses), n)
 	}
 	var s space
 	if err := p.elementShape(&s, layouts); err != nil {

@@ -169,8 +169,11 @@ func (r *run) addressOf(name string) uint64 {
 	return 0
 }
 
-// InitialBytes returns the size of a module's variable, also of one whose initialiser says how long it is.
+// InitialBytes returns the size of a module's variable, also of one whose initialiser says how long it is; 0 for nil.
 func InitialBytes(v *ptx.Variable) int {
+	if v == nil {
+		return 0
+	}
 	if bytes := v.Bytes(); bytes > 0 || v.Init == nil {
 		return bytes
 	}
@@ -190,7 +193,7 @@ func countValues(o *ptx.Operand) int {
 
 // Initialise writes the initialiser of a module's variable to its memory; address returns the addresses of other variables.
 func Initialise(v *ptx.Variable, to []byte, address func(name string) uint64) {
-	if v.Init != nil {
+	if v != nil && v.Init != nil {
 		writeValues(v.Init, v.Type, to, address)
 	}
 }
