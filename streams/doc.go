@@ -74,9 +74,10 @@
 // A stream is runnable if it neither waits nor is suspended. A suspended stream counts as runnable if, for
 // each of its suspensions, a stream that may end it is runnable: one of the streams that it names; else any
 // stream that holds memory or waits for some. Streams that do neither, and are not named, are not visited. A
+// closed stream that is named is runnable: its goroutine may end the wait after Close. A
 // future that no goroutine awaits blocks no stream. A deadlock is declared when
 //
-//   - no stream that holds memory, or was handed some (Handover, Transfer), is runnable;
+//   - no stream that holds memory, or was handed some (Handover, Transfer) and is open, is runnable;
 //   - every freed block is collected, and every announced use and every fence that keeps
 //     memory has passed;
 //   - still no waiting request can be served.

@@ -33,7 +33,7 @@ type Handover[T any] struct {
 
 // NewHandover makes a Handover between the goroutines of two streams of the device, with room for
 // capacity values, at least one. A nil or zero stream stands for goroutines without a stream: they count as
-// making progress, and so does a stream of another device.
+// making progress, and so does a stream of another device, and one that is closed.
 func NewHandover[T any](from, to *Stream, capacity int) *Handover[T] {
 	return &Handover[T]{values: make(chan T, max(1, capacity)), from: from.orNone(), to: to.orNone()}
 }

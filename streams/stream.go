@@ -200,7 +200,8 @@ func (s *Stream) Exclusive() {
 // goroutine waits for other streams' goroutines: for a lock, or the end of a step. Any stream of by
 // may end the wait; without by any stream that holds memory or waits for some. A wait for memory is
 // then a deadlock also where streams that hold memory are suspended, if none of the streams that
-// may end those waits makes progress. This holds for a stream that is not Exclusive, too. Of
+// may end those waits makes progress. A closed one counts as making progress, since its goroutine may still
+// end the wait. This holds for a stream that is not Exclusive, too. Of
 // several suspensions at once all have to end.
 //
 // The goroutine that ends the wait calls resume before it does anything else: otherwise a

@@ -361,6 +361,9 @@ func TestASuspendedStreamFreesNothing(t *testing.T) {
 		resumeToo()
 		z = waitFor(b, vram.Request{Bytes: 16 * mib})
 		waits(t, z)
+		require.NoError(t, c.Close())
+		h.Stats()   // a turn of the pool
+		waits(t, z) // c's goroutine may resume a after the close
 		resume()
 		freeAll(t, x)
 		freeAll(t, y, got(t, z))

@@ -56,8 +56,8 @@
 // Call Stuck when every waiter that may be tried has failed. An account is runnable if it neither waits nor is suspended. A
 // suspended account will be runnable if for each thing that it waits for, an account that may bring it about is or will be
 // runnable; if it has named none, any account that holds memory or waits for some may. Accounts that neither hold memory nor
-// want any count only where they are named. While an account that holds memory, or was handed some of it, is or will be
-// runnable, its frees will change things. Otherwise no free will come:
+// want any count only where they are named; so do accounts that are gone, which are runnable. While an account that holds
+// memory, or was handed some of it, is or will be runnable, its frees will change things. Otherwise no free will come:
 //
 //  1. Lift: the bound and the rule for borrowers hold up no waiter until memory changes. A waiter that is served then ends the
 //     standstill.

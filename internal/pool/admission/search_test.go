@@ -200,6 +200,26 @@ func TestIdleAccountsCountWhereTheyAreNamed(t *testing.T) {
 	require.Equal(t, Wait, settled(t, table, 1, 2))
 }
 
+// An account that is gone may still end the waits in which it is named, one of which began before and one after; but it frees no memory that
+// it was handed.
+func TestAnAccountThatIsGoneMayEndWaits(t *testing.T) {
+	t.Parallel()
+	table := new(Table)
+	table.Suspend(1, [][]Account{{3}})
+	table.Suspend(3, [][]Account{{2}})
+	table.Arrive(Waiter{ID: 1, Account: 2, Bytes: 1, Blocked: true})
+	require.Equal(t, Deadlock, settled(t, table, 1, 2), "3 waits for 2")
+	table.FreedBy(1, []Account{3})
+	table.Forget(3)
+	require.Equal(t, Wait, settled(t, table, 1, 2), "3 is gone, and waits for nobody")
+	table.Suspend(1, [][]Account{{2}})
+	require.Equal(t, Deadlock, settled(t, table, 1, 2), "3 frees nothing of 1")
+	table.Suspend(1, [][]Account{{3}})
+	require.Equal(t, Wait, settled(t, table, 1, 2))
+	table.Suspend(1, [][]Account{{3}, {2}})
+	require.Equal(t, Deadlock, settled(t, table, 1, 2), "both of two")
+}
+
 // TestNobodyIsPassedForEver has more small requests than may pass a larger one.
 func TestNobodyIsPassedForEver(t *testing.T) {
 	t.Parallel()

@@ -215,7 +215,9 @@ func (t *Table) FreedBy(a Account, by []Account) {
 	t.stage = moving
 }
 
-// Forget drops an account: it waits for none, and frees nothing.
+// Forget drops an account that is gone: it waits for none, and frees nothing. Where others wait for it by name it stays, and is runnable:
+// its goroutine may end a wait after it has closed its stream, and a Suspend follows then. But no call says when all memory that it was
+// handed is free: it would keep the owners of that from a standstill for ever.
 func (t *Table) Forget(a Account) {
 	t.Suspend(a, nil)
 	t.FreedBy(a, nil)

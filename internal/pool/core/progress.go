@@ -111,7 +111,8 @@ func (n *noProgress) climb(r *request) bool {
 	return true
 }
 
-// suspend records a client's waits for other clients. It reports whether they are new.
+// suspend records a client's waits for other clients. It reports whether they are new. Clients that are gone may still end waits, and free
+// nothing: see admission.Table.Forget.
 func (n *noProgress) suspend(m Suspend) bool {
 	cl := n.clients.all[m.Client]
 	if cl == nil || m.Number <= cl.suspended {
