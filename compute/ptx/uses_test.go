@@ -50,6 +50,7 @@ func usesOf(t *testing.T, statements string) string {
 .extern .func (.param .b64 r) malloc(.param .b64 x);
 .extern .func (.param .b32 r) vprintf(.param .b64 f, .param .b64 v);
 .func (.param .b64 r) same(.param .b64 x) { .reg .b64 %x; ld.param.b64 %x, [x]; st.param.b64 [r], %x; ret; }
+.func (.param .b64 r) eight() { st.param.b64 [r], 8; ret; }
 .func put(.param .b64 x) { .reg .b64 %x; ld.param.b64 %x, [x]; st.u32 [%x], 1; ret; }
 .func again(.param .b64 x)
 {
@@ -134,6 +135,116 @@ func TestUses(t *testing.T) {
 	}
 }
 
+// Each word of a parameter that is an array is told apart, however its address is computed.
+func TestUsesOfWordsOfAParameter(t *testing.T) {
+	for word := range 4 {
+		offset := 8 * word
+		want := fmt.Sprintf("s+%d:w", offset)
+		if word == 0 {
+			want = "s:w"
+		}
+		for _, load := range []string{
+			"ld.param.u64 %%rd2, [s+%d];",
+			"mov.b64 %%rd1, s+%d; ld.param.u64 %%rd2, [%%rd1];",
+			"mov.b64 %%rd1, s; ld.param.u64 %%rd2, [%%rd1+%d];",
+			"mov.b64 %%rd1, s; add.s64 %%rd1, %%rd1, %d; ld.param.u64 %%rd2, [%%rd1];",
+			"mov.b64 %%rd1, s; add.s64 %%rd1, %d, %%rd1; ld.param.u64 %%rd2, [%%rd1];",
+			"mov.b64 %%rd1, s; sub.s64 %%rd1, %%rd1, -%d; ld.param.u64 %%rd2, [%%rd1];",
+			"mov.b64 %%rd1, s; cvta.param.u64 %%rd1, %%rd1; add.s64 %%rd1, %%rd1, %d; ld.u64 %%rd2, [%%rd1];",
+		} {
+			text := fmt.Sprintf(load, offset) + " st.u32 [%rd2], 1;"
+			assert.Equal(t, want, usesOf(t, text), text)
+		}
+	}
+}
+
+// A pointer is followed through local and shared memory, by the name of the space and by generic addresses.
+func TestUsesThroughMemory(t *testing.T) {
+	for space, name := range map[string]string{"local": "depot", "shared": "tile"} {
+		addresses := [...]string{"." + space + ".u64 [" + name + "+8]", ".u64 [%rd1+8]"}
+		for _, stored := range addresses {
+			for _, loaded := range addresses {
+				text := fmt.Sprintf("mov.u64 %%rd1, %s; cvta.%s.u64 %%rd1, %%rd1; st%s, %%a; ld%s; st.u32 [%%rd2], 1; ld.u32 %%r2, [%%b];",
+					name, space, stored, strings.Replace(loaded, ".u64 ", ".u64 %rd2, ", 1))
+				assert.Equal(t, "a:w b:r", usesOf(t, text), text)
+			}
+		}
+	}
+}
+
+// The result of floating-point arithmetic is an index, even if its operand is from memory; that of integers may be a pointer.
+func TestUsesOfFloatingPointNumbers(t *testing.T) {
+	for _, op := range []string{"add.T R, R, C;", "sub.T R, R, C;", "min.T R, R, C;", "max.T R, R, C;", "neg.T R, R;"} {
+		text := "ld.global.T R, [%a]; " + op + " mov.b64 %rd1, R; add.s64 %rd2, %b, %rd1; st.u32 [%rd2], 1;"
+		float := strings.NewReplacer("T", "f64", "R", "%fd1", "C", "0d4338000000000000").Replace(text)
+		assert.Equal(t, "a:r b:w", usesOf(t, float), float)
+		whole := strings.NewReplacer("T", "s64", "R", "%rd1", "C", "8").Replace(text)
+		assert.Equal(t, "a:? b:?", usesOf(t, whole), whole)
+	}
+}
+
+// An index is scaled by as much as the largest elements have; a number that is shifted further may be a pointer without its upper bits.
+func TestUsesOfScaledNumbers(t *testing.T) {
+	for amount := 1; amount < 32; amount++ {
+		want := "a:w b:r"
+		if amount > 8 {
+			want = "a:w b:? n:?"
+		}
+		text := fmt.Sprintf("cvta.to.global.u64 %%rd1, %%a; selp.b64 %%rd1, %%rd1, 0, %%p1; shl.b64 %%rd2, %%n, %d; add.s64 %%rd1, %%rd1, %%rd2; st.u32 [%%rd1], 1; ld.u32 %%r2, [%%b];", amount)
+		assert.Equal(t, want, usesOf(t, text), text)
+	}
+}
+
+// Of two parameters whose bits are joined, either may be the pointer. Two halves of one are the pointer again, and one half is a number.
+func TestUsesOfJoinedBits(t *testing.T) {
+	halves := "shr.u64 %rd1, %a, 32; shl.b64 %rd1, %rd1, 32; cvt.u32.u64 %r2, %a; cvt.u64.u32 %rd2, %r2; "
+	for _, join := range []string{"and.b64 %%rd3, %s, %s;", "or.b64 %%rd3, %s, %s;", "xor.b64 %%rd3, %s, %s;", "lop3.b64 %%rd3, %s, %s, 0, 252;", "bfi.b64 %%rd3, %s, %s, 32, 32;"} {
+		text := fmt.Sprintf(join, "%a", "%n") + " st.u32 [%rd3], 1;"
+		assert.Equal(t, "a:? n:?", usesOf(t, text), text)
+		text = halves + fmt.Sprintf(join, "%rd1", "%rd2") + " st.u32 [%rd3], 1;"
+		assert.Equal(t, "a:w", usesOf(t, text), text)
+		text = halves + fmt.Sprintf(join, "%rd2", "1") + " add.s64 %rd3, %b, %rd3; st.u32 [%rd3], 1;"
+		assert.Equal(t, "b:w", usesOf(t, text), text)
+	}
+}
+
+// The driver's registers with addresses are known to be no parameters.
+func TestUsesOfDriversAddresses(t *testing.T) {
+	for n := range 32 {
+		text := fmt.Sprintf("mov.u32 %%r2, %%envreg%d; mov.b64 %%rd1, {%%r2, %%r2}; atom.add.u32 %%r2, [%%rd1], 1; ld.u32 %%r2, [%%a];", n)
+		assert.Equal(t, "a:r", usesOf(t, text), text)
+	}
+}
+
+// A pointer is followed into functions and back, also where blocks do not stand in the order in which they run.
+func TestUsesOfCalls(t *testing.T) {
+	printed := "{ .param .b64 v; .param .b32 q; st.param.b64 [v], %rd1; call (q), vprintf, (v, v); }"
+	for statements, want := range map[string]string{
+		"call (%rd1), same, (%a); st.u32 [%rd1], 1;": "a:w",
+		"bra L2; L1: add.s64 %rd3, %rd2, 4; st.u32 [%rd3], 1; ret; L2: call (%rd1), eight, (); add.s64 %rd2, %a, %rd1; bra L1;":              "a:w",
+		"{ .param .b64 x; .param .b64 y; st.param.b64 [x], %a; call (y, y, y), same, (x, x, x); ld.param.b64 %rd1, [y]; } st.u32 [%rd1], 1;": "a:w",
+		"call (%rd1, %rd2, %rd3), same, (%a, %b, %c); st.u32 [%rd1], 1;":                                                                     "a:w",
+		"mov.b64 %rd1, %a; st.u32 [%b], 1; " + printed + " ld.u32 %r2, [%a]; ":                                                               "a:r b:w",
+		"st.u32 [%a], 1; mov.b64 %rd1, %a; " + printed:                                                                                       "a:rw",
+		"st.u32 [%a], 1; st.local.u64 [depot], %a; mov.u64 %rd1, depot; cvta.local.u64 %rd1, %rd1; " + printed:                               "a:rw",
+		"ld.u32 %r2, [%a]; shl.b64 %rd1, %a, 2; " + printed:                                                                                  "a:r",
+		"st.u32 [%a], 1; shl.b64 %rd1, %a, 2; " + printed:                                                                                    "a:w",
+		"ld.global.u64 %rd1, [%a]; st.u32 [%b], 1; " + printed:                                                                               "a:r b:?",
+	} {
+		assert.Equal(t, want, usesOf(t, statements), statements)
+	}
+}
+
+// An instruction that is not known may touch the memory of each of its operands.
+func TestUsesOfOperandsThatAnyInstructionHas(t *testing.T) {
+	for _, operands := range []string{
+		"%a", "%a, 1", "%rd1, %a", "%rd1, %a, 1", "%rd1, 1, %a", "%rd1, {1, %a}", "%rd1, [%a]", "%rd1, [1, %a]", "[%rd1], %a", "[%rd1], [1], %a", "[%rd1, {%a, %r1}], 1",
+	} {
+		got := usesOf(t, "strange.new.u64 "+operands+";")
+		assert.Contains(t, []string{"a:?", "a:rw"}, got, operands)
+	}
+}
+
 // An instruction without a result leaves the halves of a pointer in the registers that it reads.
 func TestUsesOfRegistersThatAreOnlyRead(t *testing.T) {
 	for _, reads := range []string{
@@ -143,6 +254,10 @@ func TestUsesOfRegistersThatAreOnlyRead(t *testing.T) {
 	} {
 		text := "mov.b64 {%r2, %r3}, %a; " + fmt.Sprintf(reads+" "+reads, "%r2", "%r3") + " mov.b64 %rd1, {%r2, %r3}; st.u32 [%rd1], 1;"
 		assert.Equal(t, "a:w", usesOf(t, text), text)
+	}
+	for _, reads := range []string{"bar.strange %s, 64;", "stackrestore.u32 %s;", "pmevent.strange %s;"} { // these may have a result
+		text := "mov.b64 {%r2, %r3}, %a; " + fmt.Sprintf(reads+" "+reads, "%r2", "%r3") + " mov.b64 %rd1, {%r2, %r3}; st.u32 [%rd1], 1;"
+		assert.Equal(t, "a:?", usesOf(t, text), text)
 	}
 }
 
@@ -169,11 +284,18 @@ func TestUnknownUses(t *testing.T) {
 		"call %rd1, (%a); ld.u32 %r2, [%b];":                                              "a:rw b:?",
 		"shr.u64 %rd1, %a, 4; shl.b64 %rd1, %rd1, 4; ld.u32 %r2, [%rd1]; st.u32 [%b], 1;": "a:? b:?",
 		"shr.u64 %rd1, %a, 4; shl.b64 %rd1, %rd1, 4; { .param .b64 x; st.param.b64 [x], %rd1; call put, (x); } { .param .b64 x; st.param.b64 [x], %b; call put, (x); } ld.u32 %r2, [%c];": "a:? b:? c:?",
-		"st.u32 [4096], 1; ld.u32 %r2, [%b];":                                                                                                                       "b:?",
-		"mov.u64 %rd1, table; ld.u64 %rd2, [%rd1]; st.u32 [%rd2], 1; ld.u32 %r2, [%b];":                                                                             "b:?",
-		"ld.global.u64 %rd1, [%a]; sub.s64 %rd2, %rd1, %b; add.s64 %rd3, %b, %rd2; st.u32 [%rd3], 1; ld.u32 %r2, [%b]; ld.u32 %r2, [%c];":                           "a:? b:rw c:?",
-		"st.local.u64 [depot], %a; mov.u64 %rd1, depot; cvta.local.u64 %rd1, %rd1; { .param .b64 x; st.param.b64 [x], %rd1; call outside, (x); } ld.u32 %r2, [%b];": "a:? b:?",
-		"mov.u64 %rd1, depot; cvta.local.u64 %rd1, %rd1; st.global.u64 [%a], %rd1; st.local.u64 [depot], %b; ld.global.u64 %rd2, [%a]; ld.u64 %rd3, [%rd2];":        "a:rw b:?",
+		"st.u32 [4096], 1; ld.u32 %r2, [%b];":                                                                                                                          "b:?",
+		"mov.u64 %rd1, table; ld.u64 %rd2, [%rd1]; st.u32 [%rd2], 1; ld.u32 %r2, [%b];":                                                                                "b:?",
+		"ld.global.u64 %rd1, [%a]; sub.s64 %rd2, %rd1, %b; add.s64 %rd3, %b, %rd2; st.u32 [%rd3], 1; ld.u32 %r2, [%b]; ld.u32 %r2, [%c];":                              "a:? b:rw c:?",
+		"st.local.u64 [depot], %a; mov.u64 %rd1, depot; cvta.local.u64 %rd1, %rd1; { .param .b64 x; st.param.b64 [x], %rd1; call outside, (x); } ld.u32 %r2, [%b];":    "a:? b:?",
+		"mov.u64 %rd1, depot; cvta.local.u64 %rd1, %rd1; st.global.u64 [%a], %rd1; st.local.u64 [depot], %b; ld.global.u64 %rd2, [%a]; ld.u64 %rd3, [%rd2];":           "a:rw b:?",
+		"st.u64 [%a], %b; ld.u64 %rd1, [%a]; st.u32 [%rd1], 1;":                                                                                                        "a:rw b:?",
+		"mov.u64 %rd1, table; st.u64 [%rd1], %b; ld.u64 %rd1, [%rd1]; st.u32 [%rd1], 1;":                                                                               "b:?",
+		"ld.global.u64 %rd1, [%a]; sub.s64 %rd2, %rd1, %b; div.s64 %rd2, %rd2, 4; mad.lo.s64 %rd3, %rd2, 4, %b; st.u32 [%rd3], 1; ld.u32 %r2, [%b]; ld.u32 %r2, [%c];": "a:? b:rw c:?",
+		"cvta.to.global.u64 %rd1, %b; strange.new.u64 %rd1, %rd1; st.u32 [%a], 1; ld.u32 %r2, [%c];":                                                                   "a:? b:rw c:?",
+		"strange.new.u64 %rd1, %r2; st.u32 [%a], 1; ld.u32 %r2, [%b];":                                                                                                 "a:? b:?",
+		"st.local.u64 [depot], %a; mov.u64 %rd1, depot; cvta.local.u64 %rd1, %rd1; strange.new.u64 %rd2, %rd1; setp.eq.u64 %p1, %rd2, 0;":                              "a:?0",
+		"mov.u64 %rd1, depot; cvta.local.u64 %rd1, %rd1; st.local.u64 [depot], %rd1; { .param .b64 x; st.param.b64 [x], %rd1; call outside, (x); } ld.u32 %r2, [%b];":  "b:?",
 	} {
 		assert.Equal(t, want, usesOf(t, statements), statements)
 	}

@@ -57,9 +57,9 @@ func (p *program) fresh(to int) {
 // step adds one random move of a pointer, or an access.
 func (p *program) step() {
 	to, from, other := p.pick("to"), p.pick("from"), p.pick("other")
-	kinds := 22
+	kinds := 24
 	if p.opaque {
-		kinds = 24
+		kinds = 26
 	}
 	switch rapid.IntRange(0, kinds-1).Draw(p.t, "step") {
 	case 0:
@@ -91,18 +91,23 @@ func (p *program) step() {
 	case 6: // through local memory
 		at := 8 * rapid.IntRange(0, 3).Draw(p.t, "at")
 		p.line("st.local.u64 [depot+%d], %%p%d; ld.local.u64 %%p%d, [depot+%d];", at, from, to, at)
-	case 7: // through a generic address of local memory
+	case 7: // through local memory, by its name or a generic address
 		at := 8 * rapid.IntRange(0, 3).Draw(p.t, "at")
-		p.line("mov.u64 %%rd0, depot; cvta.local.u64 %%rd0, %%rd0; add.u64 %%rd0, %%rd0, %d; st.u64 [%%rd0], %%p%d; ld.local.v2.u32 {%%r1, %%r2}, [depot+%d]; mov.b64 %%p%d, {%%r1, %%r2};",
-			at, from, at, to)
+		p.line("mov.u64 %%rd0, depot; cvta.local.u64 %%rd0, %%rd0; add.u64 %%rd0, %%rd0, %d;", at)
+		p.line("st%s, %%p%d;", p.place64("local", "depot", at), from)
+		p.line("ld%s;", strings.Replace(p.place64("local", "depot", at), ".u64 ", ".v2.u32 {%r1, %r2}, ", 1))
+		p.line("mov.b64 %%p%d, {%%r1, %%r2};", to)
 	case 8: // in halves
 		p.line("mov.b64 {%%r1, %%r2}, %%p%d; shfl.sync.idx.b32 %%r1, %%r1, 0, 31, -1; mov.b64 %%p%d, {%%r1, %%r2};", from, to)
 	case 9:
 		p.line("cvt.u32.u64 %%r1, %%p%d; shr.u64 %%rd1, %%p%d, 32; shl.b64 %%rd1, %%rd1, 32; cvt.u64.u32 %%rd2, %%r1; or.b64 %%p%d, %%rd1, %%rd2;", from, from, to)
 	case 10: // through a function
 		p.line("{ .param .b64 x; .param .b64 y; st.param.b64 [x], %%p%d; call (y), same, (x); ld.param.b64 %%p%d, [y]; }", from, to)
-	case 11: // with the difference of two
-		p.line("sub.s64 %%rd1, %%p%d, %%p%d; add.s64 %%p%d, %%p%d, %%rd1;", from, other, to, other)
+	case 11: // with the difference of two, as bytes or as a number of elements
+		scale := rapid.SampledFrom([]string{
+			"", "shr.s64 %rd1, %rd1, 3; shl.b64 %rd1, %rd1, 3;", "div.s64 %rd1, %rd1, 8; mul.lo.s64 %rd1, %rd1, 8;",
+		}).Draw(p.t, "scale")
+		p.line("sub.s64 %%rd1, %%p%d, %%p%d; %s add.s64 %%p%d, %%p%d, %%rd1;", from, other, scale, to, other)
 	case 12: // as one compiles a loop over two arrays
 		p.line("ld.param.u64 %%rd0, [a0]; sub.s64 %%rd1, %%p%d, %%rd0; add.s64 %%rd0, %%rd0, 8; add.s64 %%p%d, %%rd0, %%rd1;", from, to)
 		p.offsets[to] = p.offsets[from] + 8
@@ -112,8 +117,9 @@ func (p *program) step() {
 	case 14:
 		p.loop(from)
 		return
-	case 15:
-		p.line("st.shared.u64 [tile], %%p%d; ld.shared.u64 %%p%d, [tile];", from, to)
+	case 15: // through shared memory, by its name or a generic address
+		p.line("mov.u64 %%rd0, tile; cvta.shared.u64 %%rd0, %%rd0; st%s, %%p%d;", p.place64("shared", "tile", 0), from)
+		p.line("ld%s;", strings.Replace(p.place64("shared", "tile", 0), ".u64 ", fmt.Sprintf(".u64 %%p%d, ", to), 1))
 	case 16:
 		p.line("and.b64 %%p%d, %%p%d, -8;", to, from)
 	case 17:
@@ -137,12 +143,31 @@ func (p *program) step() {
 		p.line("mov.b64 %%rd0, pair; ld.param.u64 %%rd1, [count]; mad.lo.s64 %%rd0, %%rd1, 8, %%rd0; ld.param.u64 %%p%d, [%%rd0+-40];", to)
 		p.offsets[to] = 0
 		return
-	case 22:
-		p.line("ld.param.u64 %%rd0, [scratch]; st.global.u64 [%%rd0+%d], %%p%d; ld.global.u64 %%p%d, [%%rd0+%d];", bufferHalf, from, to, bufferHalf)
-	case 23:
+	case 22: // the parameter's own memory, with a constant
+		word := 8 * rapid.IntRange(0, 1).Draw(p.t, "word")
+		sum := rapid.SampledFrom([]string{"add.s64 %%rd0, %%rd0, %d;", "add.s64 %%rd0, %d, %%rd0;", "sub.s64 %%rd0, %%rd0, -%d;"}).Draw(p.t, "sum")
+		p.line("mov.b64 %%rd0, pair; "+sum+" ld.param.u64 %%p%d, [%%rd0];", word, to)
+		p.offsets[to] = 0
+		return
+	case 23: // two halves whose bits are joined
+		join := rapid.SampledFrom([]string{"or", "xor", "add"}).Draw(p.t, "join")
+		p.line("and.b64 %%rd1, %%p%d, 0xffffffff; shr.u64 %%rd2, %%p%d, 32; shl.b64 %%rd2, %%rd2, 32; %s.%s64 %%p%d, %%rd1, %%rd2;",
+			from, from, join, map[bool]string{true: "s", false: "b"}[join == "add"], to)
+	case 24:
+		space := func() string { return rapid.SampledFrom([]string{"", ".global"}).Draw(p.t, "space") }
+		p.line("ld.param.u64 %%rd0, [scratch]; st%s.u64 [%%rd0+%d], %%p%d; ld%s.u64 %%p%d, [%%rd0+%d];", space(), bufferHalf, from, space(), to, bufferHalf)
+	case 25:
 		p.line("ld.param.u64 %%rd0, [scratch]; xor.b64 %%rd1, %%rd0, %%p%d; xor.b64 %%p%d, %%rd1, %%rd0;", from, to)
 	}
 	p.offsets[to] = p.offsets[from]
+}
+
+// place64 returns the end of a load or a store of 64 bits in a variable whose generic address is in rd0: by its name or by that address.
+func (p *program) place64(space, variable string, at int) string {
+	if rapid.Bool().Draw(p.t, "generic") {
+		return ".u64 [%rd0]"
+	}
+	return fmt.Sprintf(".%s.u64 [%s+%d]", space, variable, at)
 }
 
 // place returns a displacement from a pointer to a place of its buffer from start on.
