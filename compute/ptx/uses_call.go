@@ -263,7 +263,7 @@ func (m *moment) atAddresses(e effect, passed origin) (result origin) {
 			}
 		}
 		m.ready = true
-		address := m.value(o)
+		address := m.value(o).moved() // it may touch more than a word
 		m.ready = true
 		m.touch(space, address, how)
 		if how.writes {

@@ -245,6 +245,19 @@ func TestUsesOfOperandsThatAnyInstructionHas(t *testing.T) {
 	}
 }
 
+// A load or a store of a kind that is not known may be of more than a word.
+func TestUsesOfLongAccesses(t *testing.T) {
+	for statements, want := range map[string]string{
+		"st.local.u64 [depot+%d], %%a; ld.v8.b32 {%%r1,%%r2,%%r3,%%r4,%%r5,%%r6,%%r7,%%r8}, [%%rd1]; mov.b64 %%rd2, {%%r7, %%r8}; st.u32 [%%rd2], 1;": "a:?",
+		"mov.b64 {%%r2, %%r3}, %%a; st.v8.b32 [%%rd1], {%%r2,%%r3,%%r2,%%r3,%%r2,%%r3,%%r2,%%r3}; ld.local.u64 %%rd2, [depot+%d]; st.u32 [%%rd2], 1;": "a:w",
+	} {
+		for offset := 0; offset < 32; offset += 8 {
+			text := "mov.u64 %rd1, depot; cvta.local.u64 %rd1, %rd1; " + fmt.Sprintf(statements, offset)
+			assert.Equal(t, want, usesOf(t, text), text)
+		}
+	}
+}
+
 // An instruction without a result leaves the halves of a pointer in the registers that it reads.
 func TestUsesOfRegistersThatAreOnlyRead(t *testing.T) {
 	for _, reads := range []string{
