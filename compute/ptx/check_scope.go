@@ -33,15 +33,13 @@ func fits(want, have Type, wider bool) bool {
 	switch {
 	case want == have:
 		return true
-	case want == Pred || have == Pred:
-		return false
 	case want.Bits() == have.Bits():
 		return untyped || integers
 	}
 	if !wider || want.Bits() > have.Bits() {
 		return false
 	}
-	switch want.Class() { //nolint:exhaustive // NoClass and predicates are out
+	switch want.Class() { //nolint:exhaustive // no other type has as few bits as a predicate
 	case Untyped:
 		return have.Class() != NoClass
 	case Signed, Unsigned:

@@ -127,11 +127,8 @@ func compileChoices(text string) (choices []part, err error) {
 // matches reports whether the form has the instruction's name: its types in their order, its modifiers in any. Of two
 // state spaces or two layouts the order counts.
 func (f *form) matches(i *Instruction) bool {
-	var used uint64
+	var used uint64 // of the modifiers: no form has as many as it has bits
 	types := 0
-	if len(i.Mods) > 64 { //nolint:mnd // the bits of used
-		return false
-	}
 	for n := range f.slots {
 		s := &f.slots[n]
 		switch {

@@ -31,7 +31,7 @@ type lexer struct {
 
 func newLexer(text string) *lexer { return &lexer{text: text, line: 1} }
 
-// next returns the next token; at the end of the text it is tokenEnd again and again.
+// next returns the next token. At the end of the text it is tokenEnd again and again; nothing is read after a tokenWrong.
 func (l *lexer) next() token {
 	if wrong, ok := l.skipBlanks(); !ok {
 		return wrong
@@ -55,7 +55,6 @@ func (l *lexer) next() token {
 		l.at++
 		return token{tokenMark, l.text[l.at-1 : l.at], pos}
 	}
-	l.at++
 	return token{tokenWrong, "character " + quote(string(c)), pos}
 }
 
@@ -81,7 +80,6 @@ func (l *lexer) skipBlanks() (token, bool) {
 			pos := l.pos()
 			length := strings.Index(rest[2:], "*/")
 			if length < 0 {
-				l.at = len(l.text)
 				return token{tokenWrong, "comment without an end", pos}, false
 			}
 			l.skipLines(length + 4)
@@ -159,7 +157,6 @@ func (l *lexer) quoted(pos Pos) token {
 	rest := l.text[l.at+1:]
 	end := strings.IndexAny(rest, "\"\n")
 	if end < 0 || rest[end] != '"' {
-		l.at = len(l.text)
 		return token{tokenWrong, "string without an end", pos}
 	}
 	l.at += end + len(`""`)
