@@ -401,6 +401,28 @@ func TestMistakesInDeclarations(t *testing.T) {
 	}
 }
 
+// Two declarations of a variable fit if they have one type, one vector and one shape; an array without a length fits each length.
+func TestDeclarationsOfOneVariable(t *testing.T) {
+	shapes := []string{
+		".u32 a", ".s32 a", ".u64 a", ".v2 .u32 a", ".v4 .u32 a", ".u32 a[2]", ".u32 a[3]", ".u32 a[]", ".v2 .u32 a[2]", ".u32 a[2][2]", ".u32 a[2][3]",
+	}
+	for _, first := range shapes {
+		for _, second := range shapes {
+			one := func(shape string) string {
+				return strings.Replace(strings.Replace(shape, "[2]", "[3]", 1), "[]", "[3]", 1)
+			}
+			want := first == second || strings.Contains(first+second, "[]") && one(first) == one(second)
+			found := findings(t, header+".extern .global "+first+";\n.extern .global "+second+";")
+			if want {
+				assert.Empty(t, found, "%s, %s", first, second)
+				continue
+			}
+			require.Len(t, found, 1, "%s, %s", first, second)
+			assert.Contains(t, found[0], "a is declared before as ")
+		}
+	}
+}
+
 // A finding names the line of PTX, the line of the source, the kernel and the instruction.
 func TestFindingsNameTheirPlace(t *testing.T) {
 	m, err := ptx.Parse(header + ".file 1 \"add.cu\"\n.entry k()\n{\n\t.reg .f32 %f<2>;\n\t.loc 1 17 3\n\tadd.f32 %f1, %f0, %f2;\n\tret;\n}\n")

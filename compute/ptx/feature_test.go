@@ -28,6 +28,7 @@ func TestOperands(t *testing.T) {
 		{"tex.2d.v4.f32.f32 {%r1, %r2}, [v, {%r3, %r4}];", "tex.2d.v4.f32.f32 {%r1, %r2}, [v, {%r3, %r4}]"},
 		{"x [v, %r1, {%r2}], [%r1+8, %r2];", "x [v, %r1, {%r2}], [%r1+8, %r2]"},
 		{"@!p x p|%r1, {%r1, {%r2}}, (), !p;", "@!p x p|%r1, {%r1, {%r2}}, (), !p"},
+		{"x generic(f), generic(l), generic(%r1), generic(WARP_SZ), !f, !l, !v, f+4, l+4, %r1+4, v+0;", "x generic(f), generic(l), generic(%r1), generic(WARP_SZ), !f, !l, !v, f+4, l+4, %r1+4, v"},
 		{"prmt.b32.f4e %r1, %r1, %r1, %r1;", "prmt.b32.f4e %r1, %r1, %r1, %r1"},
 		{"add /* several\nlines */ .u32 %r1, // rest\n %r1, 1;", "add.u32 %r1, %r1, 1"},
 	} {
@@ -47,6 +48,9 @@ func TestNamesAreResolved(t *testing.T) {
 		kinds("x v, f, l, nothing;"))
 	assert.Equal(t, []ptx.OperandKind{ptx.OperandRegister, ptx.OperandName, ptx.OperandName, ptx.OperandRegister, ptx.OperandName},
 		kinds("x %r0, %r00, %r99, %r12, %r;"), "%r12 is the third register of the range %r1, %r99 in no range")
+	for _, o := range statement(t, "x generic(f), generic(l), generic(%r1), generic(WARP_SZ), !f, !l, !v, f+4, l+4, %r1+4;").Operands {
+		assert.Equal(t, ptx.OperandName, o.Kind, "%v is more than a name of a function, a label or a register", o)
+	}
 	i := statement(t, "x %r3, %r3, [%r3], %r4;")
 	assert.Same(t, i.Operands[0].Register, i.Operands[1].Register)
 	assert.Same(t, i.Operands[0].Register, i.Operands[2].Register)

@@ -213,6 +213,49 @@ func TestMistakesInKernels(t *testing.T) {
 	}
 }
 
+// A kernel that is nil takes everything and has nothing, and Build reports it with its number.
+func TestKernelsThatAreNil(t *testing.T) {
+	var k *ptx.Kernel
+	some := ptx.NewKernel("some")
+	x, array := some.Reg(ptx.U32), some.Shared("array", ptx.F32, 1)
+	for _, o := range []ptx.Operand{
+		k.Reg(ptx.U32), k.Let("add.u32", x, x), k.NewLabel(), k.Value("x", ptx.U32), k.Buffer("x"), k.Special(ptx.TidX), k.Thread(), k.Threads(),
+	} {
+		assert.Equal(t, ptx.Operand{}, o)
+	}
+	assert.Nil(t, k.Shared("array", ptx.F32, 0))
+	assert.Nil(t, k.DynamicShared("array"))
+	k.Do("ret")
+	k.DoIf(x, "ret")
+	k.Set(ptx.U32, x, x)
+	k.Place(x)
+	k.Branch(x)
+	k.BranchIf(x, x)
+	k.If(x, func() {})
+	k.For(ptx.U32, x, x, x, func(ptx.Operand) {})
+	k.For(ptx.F32, x, x, x, nil)
+	k.Sync()
+	k.MaxThreads(1)
+	k.Element(x, x, 4)
+	k.SharedElement(array, x)
+	k.SharedElement(nil, x)
+	k.At(x, 0)
+	m, err := k.Build()
+	assert.Nil(t, m)
+	require.EqualError(t, err, "ptx: kernel 0 is nil")
+	m, err = ptx.Build(add(), nil, blockSum(), nil)
+	assert.Nil(t, m)
+	require.EqualError(t, err, "ptx: kernel 1 is nil\nptx: kernel 3 is nil")
+}
+
+// A kernel that NewKernel did not make lacks a name alone.
+func TestAKernelOfItsZeroValue(t *testing.T) {
+	var k ptx.Kernel
+	k.Do("add.u32", k.Reg(ptx.U32), k.Thread(), ptx.Integer(1))
+	_, err := k.Build()
+	require.EqualError(t, err, `ptx: "" is no name`)
+}
+
 // Values of 16 bits are loaded and copied as bits.
 func TestValuesOfSixteenBits(t *testing.T) {
 	k := ptx.NewKernel("k")

@@ -1,6 +1,7 @@
 package ptx_test
 
 import (
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -97,12 +98,27 @@ func TestSyntaxErrors(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"", `ptx: 1:1: the text ends where ".version" is expected`},
 		{".version x", `ptx: 1:10: "x" where a version such as 7.0 is expected`},
+		{".version 7.0\n.target sm_", `ptx: 2:9: "sm_" where an architecture such as sm_70 is expected`},
+		{".version 7.0\n.target sm_a", `ptx: 2:9: "sm_a" where an architecture such as sm_70 is expected`},
+		{".version 7.0\n.target sm_7_0", `ptx: 2:9: "sm_7_0" where an architecture such as sm_70 is expected`},
+		{".version 7.0\n.target sm_99999999999999999999", `ptx: 2:9: "sm_99999999999999999999" where an architecture such as sm_70 is expected`},
+		{".version 7.0\n.target \"sm_70\"", `ptx: 2:9: "sm_70" where an architecture such as sm_70 is expected`},
 		{".version 7.0\n.target gpu", `ptx: 2:9: "gpu" where an architecture such as sm_70 is expected`},
 		{header + ".entry k() {", `ptx: 4:13: the text ends where "}" is expected`},
 		{header + ".entry k() { /* ", `ptx: 4:14: unexpected comment without an end`},
 		{header + ".entry k() { add.u32 %r1 %r2; }", `ptx: 4:26: "%r2" where ";" is expected`},
 		{header + ".entry k() { ~ }", `ptx: 4:14: unexpected character "~"`},
 		{header + ".entry k() { ; }", `ptx: 4:14: ";" where a statement is expected`},
+		{header + ".entry k() { @p ; }", `ptx: 4:17: ";" where an instruction is expected`},
+		{header + ".entry k() { @p }", `ptx: 4:17: "}" where an instruction is expected`},
+		{header + ".entry k() { @p { ret; } }", `ptx: 4:17: "{" where an instruction is expected`},
+		{header + ".entry k() { foo a - b }", `ptx: 4:24: "}" where ";" is expected`},
+		{header + ".entry k() { foo a - {b c} }", `ptx: 4:28: "}" where ";" is expected`},
+		{header + ".entry k() { foo a - {b {c}} {d} }\n.entry l() { ret; }", `ptx: 4:34: "}" where ";" is expected`},
+		{header + ".entry k() { foo a ~ b; }", `ptx: 4:20: unexpected character "~"`},
+		{header + ".entry k() { foo a - b /* ; }", `ptx: 4:24: unexpected comment without an end`},
+		{header + ".file 1 \"a;", `ptx: 4:9: unexpected string without an end`},
+		{header + ".file 1 \"a\n\"", `ptx: 4:9: unexpected string without an end`},
 		{header + ".entry k() { ret;; }", `ptx: 4:18: ";" where a statement is expected`},
 		{header + ".entry k() { ret; };", `ptx: 4:20: ";" where a directive is expected`},
 		{header + ".entry k() { ld.global.u32 %r1, [%rd1-4]; }", `ptx: 4:38: an address has no difference: a negative offset is written +-8`},
@@ -149,6 +165,75 @@ func FuzzParse(f *testing.F) {
 		}
 		requireRoundTrip(t, m)
 	})
+}
+
+// Each blank character separates words, and only the end of a line begins another one.
+func TestBlanks(t *testing.T) {
+	for _, blank := range []string{" ", "\t", "\r", "\f", "\v", "/* */", "\n", "//\n"} {
+		text := strings.ReplaceAll(".version 7.0 .target sm_70 .address_size 64 .entry k ( ) { ret ; } ", " ", blank)
+		m, err := ptx.Parse(text)
+		require.NoError(t, err, "%q", blank)
+		require.NoError(t, ptx.Check(m), "%q", blank)
+		_, err = ptx.Parse(text + "oops")
+		place := fmt.Sprintf("1:%d", len(text)+1)
+		if lines := strings.Count(text, "\n"); lines > 0 {
+			place = fmt.Sprintf("%d:1", lines+1)
+		}
+		assert.EqualError(t, err, "ptx: "+place+`: "oops" where a directive is expected`, "%q", blank)
+	}
+}
+
+// A text in the canonical form is printed as it is.
+func TestCanonicalForm(t *testing.T) {
+	const text = `.version 7.0
+.target sm_70, debug
+.address_size 64
+.file 1 "a.cu"
+
+.extern .shared .align 16 .b8 dynamic[];
+.visible .global .align 4 .v2 .u32 pair[2][3];
+.const .f32 one = 0f3F800000;
+
+.extern .func outside()
+;
+
+.func (.param .b32 r) one()
+.noreturn
+{
+	st.param.b32 [r], 1;
+	ret;
+}
+
+.visible .entry empty()
+.maxntid 32, 2, 1
+.pragma "nounroll";
+{
+	ret;
+}
+
+.weak .entry k(
+	.param .u64 .ptr .global .align 16 a,
+	.param .align 8 .b8 s[24]
+)
+{
+	.reg .pred %p<2>;
+	.reg .b32 %r<3>, x;
+	.loc 1 7 3
+	@!%p1 bra $L1;
+	{
+		.pragma "nounroll";
+		.local .align 4 .b8 depot[16];
+		mov.u32 %r1, {%h1, _};
+	$L2:
+		foo.bar a - { b c };
+	}
+$L1:
+	ret;
+}
+`
+	m, err := ptx.Parse(text)
+	require.NoError(t, err)
+	assert.Equal(t, text, m.String())
 }
 
 // Places count the lines of comments.
