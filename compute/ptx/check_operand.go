@@ -165,7 +165,7 @@ func specialMisfit(i *Instruction, s *operandSpec, t Type, o *Operand) string {
 	switch {
 	case !s.address && (i.Op != OpCvt || !i.Type(0).IsInteger()):
 		return "is a special register, which only mov and cvt to an integer read"
-	case short && s.address && t.Class() != Float:
+	case short && s.address && (t.IsInteger() || t.Class() == Untyped):
 	case !fits(t, o.Special.Type(), false):
 		return fmt.Sprintf("is a special register of .%v, which is no .%v", o.Special.Type(), t)
 	}

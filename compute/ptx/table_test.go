@@ -257,6 +257,27 @@ func TestBytesOfVectors(t *testing.T) {
 	}
 }
 
+// A special register goes to integers of its width and of 16 bits, and the number of the grid to integers of 32 bits. Only one whose
+// type is bits goes to a floating-point number, and none to a predicate.
+func TestTypesOfSpecialRegisters(t *testing.T) {
+	t.Parallel()
+	for special := NoSpecial + 1; special < specialCount; special++ {
+		if special == WarpSize { // a constant
+			continue
+		}
+		for typ, register := range map[Type]string{
+			Pred: "%p1", B16: "%h1", U16: "%h1", S16: "%h1", B32: "%r1", U32: "%r1", S32: "%r1", B64: "%rd1", U64: "%rd1", S64: "%rd1", F32: "%f1", F64: "%d1",
+		} {
+			statement := fmt.Sprintf("mov.%v %s, %v;", typ, register, special)
+			bits, of := typ.Bits(), special.Type()
+			want := typ != Pred && typ.Class() != Float && (bits == of.Bits() || bits == 16 || special == Gridid && bits == 32)
+			want = want || typ.Class() == Float && of.Class() == Untyped && bits == of.Bits()
+			err := checkText(t, bodyOf(".version 9.0\n.target sm_90\n.address_size 64\n", statement))
+			assert.Equal(t, want, err == nil, "%s %v", statement, err)
+		}
+	}
+}
+
 // A mistake in the table of instructions is an error, wherever it stands in a row.
 func TestMistakesInTheTable(t *testing.T) {
 	t.Parallel()
