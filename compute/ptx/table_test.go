@@ -130,7 +130,13 @@ const manual = `
 4.3 sm_50: lop3.b32 %r1, %r2, %r3, %r4, 7;
 3.1 sm_32: shf.l.wrap.b32 %r1, %r2, %r3, %r4;
 5.0 sm_61: dp4a.u32.u32 %r1, %r2, %r3, %r4;
+2.0 sm_20: add.cc.u32 %r1, %r2, %r3;
+2.0 sm_20: subc.s32 %r1, %r2, %r3;
+3.0 sm_20: mad.lo.cc.u32 %r1, %r2, %r3, %r4;
+3.0 sm_20: madc.hi.s32 %r1, %r2, %r3, %r4;
 4.3 sm_20: add.cc.u64 %rd1, %rd2, %rd3;
+4.3 sm_20: addc.s64 %rd1, %rd2, %rd3;
+4.3 sm_20: madc.hi.cc.u64 %rd1, %rd2, %rd3, %rd4;
 4.2 sm_53: add.f16 %h1, %h2, %h3;
 4.2 sm_53: fma.rn.f16x2 %r1, %r2, %r3, %r4;
 6.0 sm_53: neg.f16 %h1, %h2;
