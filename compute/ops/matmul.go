@@ -138,6 +138,13 @@ func (o Products) product(at tensor.Context, out, x, y *tensor.Tensor, how Produ
 	if err != nil {
 		return matmul.Path{}, err
 	}
+	if w.copied != [3]bool{} { // the product sees copies
+		for _, t := range [...]*tensor.Tensor{x, y} {
+			if err := apart(t, out); err != nil {
+				return matmul.Path{}, err
+			}
+		}
+	}
 	p := product{way: w, set: o.set, in: at, on: c, how: how, all: [3]*tensor.Tensor{out, x, y}}
 	err = p.copying(1, func() error { return p.copying(2, func() error { return p.copying(0, p.multiply) }) })
 	return p.path, err
