@@ -109,6 +109,10 @@ func operationsOfMany() map[string]several {
 			written: 1, all: []sized{floats(4, 3), floats(2, 3), integers(2)},
 			run: func(r *rig, t []*tensor.Tensor) error { return r.o.EmbeddingBackwardInto(r.s, t[0], t[1], t[2]) },
 		},
+		"arange": {
+			written: 1, all: []sized{floats()},
+			run: func(r *rig, t []*tensor.Tensor) error { return r.o.ArangeInto(r.s, t[0], 0, 1) },
+		},
 		"uniform": {
 			written: 1, all: []sized{floats(4, 3), {tensor.Int64, nil}},
 			run: func(r *rig, t []*tensor.Tensor) error {
@@ -334,6 +338,84 @@ func (r *rig) apart(o several, call []*tensor.Tensor, gaps bool, submits func(fu
 	}
 }
 
+// An operation returns the error of each tensor whose memory cannot be had, or was freed.
+func TestTensorsWithoutMemory(t *testing.T) {
+	faults := fault.Wrap(launching(t))
+	r := newRigOn(t, faults)
+	for name, o := range operationsOfMany() {
+		right := r.numbered(o.all)
+		require.NoError(t, o.run(r, right), name)
+		for j, s := range o.all {
+			call := slices.Clone(right)
+			whole, err := tensor.New(r.s, s.of, 1<<24) // more than the stream has free
+			require.NoError(t, err)
+			call[j], err = r.narrowed(whole, count(s.shape)).Reshape(s.shape...)
+			require.NoError(t, err)
+			faults.SetCapacity(0)
+			err = o.run(r, call)
+			faults.SetCapacity(fault.Unlimited)
+			require.ErrorIs(t, err, vram.ErrOutOfMemory, "%s: tensor %d", name, j)
+			require.NoError(t, faults.Add(fault.Rule{Func: "cuMemCreate", First: 1, Result: cudadrv.Unknown}))
+			if err = o.run(r, call); err != nil || !o.ordered && !strings.Contains(name, "attention") { // these ask a second time
+				require.ErrorIs(t, err, cudadrv.Unknown, "%s: tensor %d", name, j)
+			}
+			faults.Clear()
+			call[j] = r.numbered([]sized{s})[0]
+			require.NoError(t, call[j].Allocate())
+			require.NoError(t, call[j].Free())
+			require.ErrorIs(t, o.run(r, call), tensor.ErrFreed, "%s: tensor %d", name, j)
+		}
+	}
+}
+
+// gapped makes the tensors of a call, with memory: those that may have gaps, every other element of which is copied.
+func (r *rig) gapped(name string, o several) []*tensor.Tensor {
+	r.Helper()
+	call := r.numbered(o.all)
+	for i, s := range o.all {
+		if last := len(s.shape) - 1; last > 0 && s.of.Kind() == tensor.Floating && name != "product that writes another operand" {
+			s.shape = slices.Clone(s.shape)
+			s.shape[last] *= 2
+			x, err := r.numbered([]sized{s})[0].Slice(-1, 0, s.shape[last], 2)
+			require.NoError(r, err)
+			call[i] = x
+		}
+		require.NoError(r, call[i].Allocate())
+	}
+	return call
+}
+
+// An operation that finds no temporary memory says so, and has no other error.
+func TestNoTemporaryMemory(t *testing.T) {
+	faults := fault.Wrap(launching(t))
+	r := newRigOn(t, faults)
+	refused := 0
+	for name, o := range operationsOfMany() {
+		call := r.gapped(name, o)
+		require.NoError(t, o.run(r, call), name)
+		faults.SetCapacity(0)
+		var taken []cuda.Buffer // all that the stream has free
+		for bytes := int64(1 << 30); bytes > 0; bytes /= 2 {
+			b, err := r.c.Alloc(bytes)
+			for ; err == nil; b, err = r.c.Alloc(bytes) {
+				taken = append(taken, b)
+			}
+			require.ErrorIs(t, err, vram.ErrOutOfMemory)
+		}
+		if err := o.run(r, call); err != nil {
+			refused++
+			require.ErrorIs(t, err, vram.ErrOutOfMemory, name)
+			require.NotErrorIs(t, err, tensor.ErrNoTensor, name)
+		}
+		faults.SetCapacity(fault.Unlimited)
+		for _, b := range taken {
+			require.NoError(t, b.Free())
+		}
+		require.NoError(t, o.run(r, call), name)
+	}
+	require.Greater(t, refused, 5)
+}
+
 // Temporary memory of operations has the tag of their scope, as their results have.
 func TestTemporaryMemoryHasTheTag(t *testing.T) {
 	var tags []string
@@ -342,21 +424,8 @@ func TestTemporaryMemoryHasTheTag(t *testing.T) {
 	}))
 	r := newRigWith(t, dev.Device)
 	all := operationsOfMany()
-	half := func(s sized) *tensor.Tensor { // every other element: it is copied
-		s.shape = slices.Clone(s.shape)
-		s.shape[len(s.shape)-1] *= 2
-		x, err := r.numbered([]sized{s})[0].Slice(-1, 0, s.shape[len(s.shape)-1], 2)
-		require.NoError(t, err)
-		return x
-	}
 	for name, o := range all {
-		call := r.numbered(o.all)
-		for i := range call {
-			if len(o.all[i].shape) > 1 && o.all[i].of.Kind() == tensor.Floating && name != "product that writes another operand" {
-				call[i] = half(o.all[i])
-			}
-			require.NoError(t, call[i].Allocate())
-		}
+		call := r.gapped(name, o)
 		require.NoError(t, o.run(r, call), name)
 		tags = nil
 		r.s.SetTag("step")

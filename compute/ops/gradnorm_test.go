@@ -1,6 +1,7 @@
 package ops_test
 
 import (
+	"errors"
 	"math"
 	"testing"
 
@@ -49,6 +50,37 @@ func TestGradNorm(t *testing.T) {
 	r.near([]float64{0}, norm, 0, 0, "of no gradients")
 	r.near([]float64{1}, scale, 0, 0)
 	r.near([]float64{0}, nonFinite, 0, 0)
+}
+
+// Gradients that fill launches exactly, or are one more or less, all count.
+func TestGradNormOfFullLaunches(t *testing.T) {
+	r := newRig(t)
+	a := newArray([]int{2*routine.SquareSlots + 1}, r.random.NormFloat64)
+	whole := r.contiguousOf(tensor.Float32, a)
+	var grads []*tensor.Tensor
+	squares := []float64{0}
+	for i, x := range a.values {
+		one, err := whole.Narrow(0, i, 1)
+		require.NoError(t, err)
+		grads, squares = append(grads, one), append(squares, squares[i]+x*x)
+	}
+	for _, n := range []int{routine.SquareSlots - 1, routine.SquareSlots, routine.SquareSlots + 1, 2 * routine.SquareSlots, 2*routine.SquareSlots + 1} {
+		norm, _, _, err := r.o.GradNorm(r.s, grads[:n], 1)
+		require.NoError(t, err)
+		r.near([]float64{math.Sqrt(squares[n])}, norm, 1e-6, 0, n)
+	}
+}
+
+// Gradients of 2^31-1 blocks are refused for their memory alone, and those of one more for their number.
+func TestGradNormOfTooManyBlocks(t *testing.T) {
+	r := newRig(t)
+	for _, more := range []int{-1, 0, 1} {
+		g, err := r.zeros().Broadcast((math.MaxInt32 + more) * routine.SquareBlockLen)
+		require.NoError(t, err)
+		_, _, _, err = r.o.GradNorm(r.s, []*tensor.Tensor{g}, 1)
+		require.Error(t, err)
+		require.Equal(t, more > 0, errors.Is(err, tensor.ErrTooLarge), "%d more: %v", more, err)
+	}
 }
 
 // One gradient that is infinite or NaN, or whose square is, makes the flag, in each part of a block.

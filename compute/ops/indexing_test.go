@@ -237,7 +237,7 @@ func TestEmbedding(t *testing.T) {
 		if table[0] == 0 {
 			table[0] = 3
 		}
-		kind := valueTypes[i%len(valueTypes)]
+		kind := valueTypes[(i+i/len(valueTypes))%len(valueTypes)] // each with indices of each rank
 		number := r.random.NormFloat64
 		if kind.Kind() != tensor.Floating {
 			number = r.whole
@@ -322,6 +322,14 @@ func TestMistakesOfIndexing(t *testing.T) {
 	_, long := r.indices([]int{2, 4}, 3)
 	_, err = r.o.Gather(r.s, x, long, 0)
 	require.ErrorIs(t, err, ops.ErrShape)
+	for _, shape := range [][]int{{2, 2}, {1, 3}, {3, 3}, {2, 4}, {6}, {2, 3, 1}, {}} {
+		other := r.zeros(shape...)
+		_, err = r.o.ScatterAdd(r.s, x, indices, other, 0)
+		require.ErrorIs(t, err, ops.ErrShape, "indices of [2 3], a source of %v", shape)
+		require.ErrorIs(t, r.o.ScatterAddInto(r.s, x, indices, other, 0), ops.ErrShape, shape)
+		require.ErrorIs(t, r.o.GatherInto(r.s, other, x, indices, 0), ops.ErrShape, shape)
+		require.ErrorIs(t, r.o.GatherBackwardInto(r.s, x, other, indices, 0), ops.ErrShape, shape)
+	}
 	_, err = r.o.ScatterAdd(r.s, x, long, long, 0)
 	var types *tensor.TypeError
 	require.ErrorAs(t, err, &types)

@@ -13,6 +13,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/go-vram/vram/compute/kernel/routine"
+	"github.com/go-vram/vram/compute/ops"
+	"github.com/go-vram/vram/compute/tensor"
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/fault"
 	"github.com/go-vram/vram/internal/kept"
@@ -44,6 +47,37 @@ func TestLaunchesOfOperations(t *testing.T) {
 		fmt.Fprintf(&text, "%s: %s\n", name, log.Take())
 	})
 	kept.Text(t, *update, file, text.String())
+}
+
+// Many tensors take as few launches as their number needs.
+func TestLaunchesOfManyTensors(t *testing.T) {
+	driver, log := launchlog.New()
+	r := newRigOn(t, driver)
+	const most = 2 * routine.SquareSlots
+	whole := r.zeros(4*most + 4)
+	states, grads := make([]ops.AdamWState, most+1), make([]*tensor.Tensor, most+1)
+	for i := range states {
+		s := &states[i]
+		for k, to := range []**tensor.Tensor{&s.Param, &s.Grad, &s.First, &s.Second} {
+			var err error
+			*to, err = whole.Narrow(0, 4*i+k, 1)
+			require.NoError(t, err)
+		}
+		grads[i] = s.Grad
+	}
+	launches := func(f func() error) int {
+		require.NoError(t, f())
+		require.NoError(t, r.c.Synchronize(t.Context()))
+		return strings.Count(log.Take(), " of ") // the threads of each
+	}
+	norm := r.zeros()
+	for _, n := range []int{0, 1, 2, 63, 64, 65, 127, 128, 129, 192, 193, 255, 256, 257} {
+		step := ops.AdamWStep{Rate: 0.1, Step: 1}
+		got := launches(func() error { return r.o.AdamWAll(r.c, states[:n], step, ops.AdamWConfig{Beta1: 0.9, Beta2: 0.9}) })
+		assert.Equal(t, (n+routine.AdamWSlots-1)/routine.AdamWSlots, got, "%d states", n)
+		got = launches(func() error { return r.o.GradNormInto(r.c, norm, nil, nil, grads[:n], 1) })
+		assert.Equal(t, (n+routine.SquareSlots-1)/routine.SquareSlots+1, got, "%d gradients", n)
+	}
 }
 
 // Whichever launch, copy or fill of an operation the driver refuses, the operation returns the driver's error.

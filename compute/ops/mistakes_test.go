@@ -133,6 +133,61 @@ func TestErrorsNameTheOperationAndItsTensors(t *testing.T) {
 	assert.Greater(t, len(names), 50)
 }
 
+// An operation whose result cannot be made names itself, as the form that writes into a tensor does, and no operand twice.
+func TestErrorsOfScopesThatHaveEnded(t *testing.T) {
+	r := newRigOn(t, launching(t))
+	ended, err := tensor.NewScope(r.c)
+	require.NoError(t, err)
+	require.NoError(t, ended.Close())
+	kinds := map[reflect.Type]any{reflect.TypeFor[tensor.Type](): tensor.Float32, reflect.TypeFor[[]int](): []int{4}, reflect.TypeFor[float64](): 1.0}
+	names, reached := map[string]string{}, 0
+	for m := range reflect.TypeFor[ops.Ops]().Methods() {
+		if m.Type.NumIn() < 2 || m.Type.In(1) != reflect.TypeFor[tensor.Context]() {
+			continue
+		}
+		var given []*tensor.Tensor
+		made := func() *tensor.Tensor { // some are views, which their text tells
+			x := r.zeros(4, 4)
+			if len(given)%2 == 1 {
+				x, err = x.Transpose(0, 1)
+				require.NoError(t, err)
+			}
+			given = append(given, x)
+			return x
+		}
+		args := zeroArguments(m, reflect.ValueOf(r.o), reflect.ValueOf(&ended).Elem())
+		for i := 2; i < len(args); i++ {
+			switch kind, known := kinds[m.Type.In(i)]; {
+			case known:
+				args[i] = reflect.ValueOf(kind)
+			case m.Type.In(i) == reflect.TypeFor[*tensor.Tensor]():
+				args[i] = reflect.ValueOf(made())
+			case m.Type.In(i) == reflect.TypeFor[[]*tensor.Tensor]():
+				args[i] = reflect.ValueOf([]*tensor.Tensor{made(), made()})
+			}
+		}
+		err := callOf(m, args)
+		e, refused := errors.AsType[*ops.Error](err)
+		if !assert.True(t, refused, "%s: %v", m.Name, err) {
+			continue
+		}
+		if errors.Is(err, tensor.ErrScopeEnded) {
+			reached++
+		}
+		name := strings.TrimSuffix(m.Name, "Into")
+		if before, known := names[name]; known {
+			assert.Equal(t, before, e.Op, m.Name)
+		}
+		names[name] = e.Op
+		if text := strings.Join(e.Operands, ", "); len(given) > 1 {
+			views := strings.Count(text, "a view")
+			assert.LessOrEqual(t, views, len(given)/2, "%s: %s", m.Name, text)
+			assert.LessOrEqual(t, strings.Count(text, "float32[4 4]")-views, (len(given)+1)/2, "%s: %s", m.Name, text)
+		}
+	}
+	assert.Greater(t, reached, 120)
+}
+
 // A step of AdamW that is refused for any reason names all tensors that it was given.
 func TestErrorsOfAdamWNameItsTensors(t *testing.T) {
 	r := newRig(t)
