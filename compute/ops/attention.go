@@ -246,7 +246,7 @@ func (a *attending) sequences(p *attention.Problem) error {
 			return ErrShape
 		}
 		p.PageRows, p.Pages, p.PagesPerSequence = p.Keys, int64(k.Dim(0)), int64(how.Table.Dim(1))
-		if p.PageRows == 0 || p.PagesPerSequence > attention.MaxRows/p.PageRows {
+		if p.PageRows == 0 || p.PagesPerSequence == 0 || p.PagesPerSequence > attention.MaxRows/p.PageRows {
 			return ErrShape
 		}
 		p.Keys = p.PageRows * p.PagesPerSequence

@@ -238,6 +238,33 @@ func TestAttentionOfSequences(t *testing.T) {
 		}
 	}
 
+	// Few queries of many keys, as of a part of a prompt, with bounds of both.
+	few := []int32{0, 2, 2, 5}
+	q, a = r.halves(viewContiguous, tensor.Float16, heads, 5, dim)
+	fewer := how
+	fewer.QueryOffsets, fewer.KeyOffsets, fewer.MaxQueries, fewer.MaxKeys = numbers([]int{4}, few...), numbers([]int{4}, offsets...), 3, 15
+	out, lse, err = r.o.Attention(r.s, q, k, v, fewer)
+	require.NoError(t, err)
+	dq, dk, dv, err = r.o.AttentionBackward(r.s, q, out, lse, q, k, v, fewer)
+	require.NoError(t, err)
+	for s := range 3 {
+		part := array{shape: []int{1, heads, int(few[s+1] - few[s]), dim}}
+		for h := range heads {
+			part.values = append(part.values, a.values[(h*5+int(few[s]))*dim:(h*5+int(few[s+1]))*dim]...)
+		}
+		from, end := int(offsets[s]), int(offsets[s+1])
+		want, _, wantDQ, wantDK, wantDV := attentionOf(part, rowsOf(b, from, end), rowsOf(c, from, end), part, true)
+		for i, x := range []struct {
+			want      []float64
+			of        *tensor.Tensor
+			from, end int
+		}{{want, out, int(few[s]), int(few[s+1])}, {wantDQ, dq, int(few[s]), int(few[s+1])}, {wantDK, dk, from, end}, {wantDV, dv, from, end}} {
+			view, err := x.of.Narrow(1, x.from, x.end-x.from)
+			require.NoError(t, err)
+			r.near(x.want, view, 0x1p-10, 4, "few", s, i)
+		}
+	}
+
 	pagesK, b := r.halves(viewContiguous, tensor.Float16, 6, keyHeads, 8, dim)
 	pagesV, c := r.halves(viewContiguous, tensor.Float16, 6, keyHeads, 8, dim)
 	table, lengths := []int32{5, 2, 0, 1, 4, 3}, []int{3, 20}
@@ -279,6 +306,13 @@ func TestAttentionErrors(t *testing.T) {
 		require.NoError(t, err)
 		return x
 	}
+	none := func(shape ...int) *tensor.Tensor { // without memory
+		x, err := tensor.New(r.s, tensor.Int32, shape...)
+		require.NoError(t, err)
+		return x
+	}
+	freed := none(3)
+	require.NoError(t, freed.Free())
 	q, k := half(2, 4, 3, 64), half(2, 2, 5, 64)
 	single, err := r.o.Cast(r.s, q, tensor.Float32)
 	require.NoError(t, err)
@@ -287,24 +321,39 @@ func TestAttentionErrors(t *testing.T) {
 		how     ops.AttentionConfig
 		err     error
 	}{
-		"ranks":            {q: half(4, 3, 64), k: k, v: k, err: ops.ErrShape},
-		"batches":          {q: half(3, 4, 3, 64), k: k, v: k, err: ops.ErrShape},
-		"heads":            {q: half(2, 3, 3, 64), k: k, v: k, err: ops.ErrShape},
-		"no key head":      {q: q, k: half(2, 0, 5, 64), v: half(2, 0, 5, 64), err: ops.ErrShape},
-		"elements":         {q: half(2, 4, 3, 32), k: half(2, 2, 5, 32), v: half(2, 2, 5, 32), err: ops.ErrShape},
-		"keys and values":  {q: q, k: k, v: half(2, 2, 6, 64), err: ops.ErrShape},
-		"scale":            {q: q, k: k, v: k, how: ops.AttentionConfig{Scale: -1}, err: ops.ErrNumber},
-		"scale of NaN":     {q: q, k: k, v: k, how: ops.AttentionConfig{Scale: math.NaN()}, err: ops.ErrNumber},
-		"few offsets":      {q: half(4, 3, 64), k: k, v: k, how: ops.AttentionConfig{QueryOffsets: numbers(2)}, err: ops.ErrShape},
-		"lengths":          {q: q, k: k, v: k, how: ops.AttentionConfig{KeyLengths: numbers(3)}, err: ops.ErrShape},
-		"no lengths":       {q: q, k: half(2, 2, 4, 64), v: half(2, 2, 4, 64), how: ops.AttentionConfig{Table: numbers(2, 2)}, err: ops.ErrShape},
-		"pages of 5 rows":  {q: q, k: k, v: k, how: ops.AttentionConfig{Table: numbers(2, 2), KeyLengths: numbers(2)}, err: ops.ErrShape},
-		"no tensor":        {q: q, k: k, v: nil, err: tensor.ErrNoTensor},
+		"ranks":               {q: half(4, 3, 64), k: k, v: k, err: ops.ErrShape},
+		"batches":             {q: half(3, 4, 3, 64), k: k, v: k, err: ops.ErrShape},
+		"heads":               {q: half(2, 3, 3, 64), k: k, v: k, err: ops.ErrShape},
+		"no key head":         {q: q, k: half(2, 0, 5, 64), v: half(2, 0, 5, 64), err: ops.ErrShape},
+		"elements":            {q: half(2, 4, 3, 32), k: half(2, 2, 5, 32), v: half(2, 2, 5, 32), err: ops.ErrShape},
+		"keys and values":     {q: q, k: k, v: half(2, 2, 6, 64), err: ops.ErrShape},
+		"scale":               {q: q, k: k, v: k, how: ops.AttentionConfig{Scale: -1}, err: ops.ErrNumber},
+		"scale of NaN":        {q: q, k: k, v: k, how: ops.AttentionConfig{Scale: math.NaN()}, err: ops.ErrNumber},
+		"few offsets":         {q: half(4, 3, 64), k: k, v: k, how: ops.AttentionConfig{QueryOffsets: numbers(2)}, err: ops.ErrShape},
+		"lengths":             {q: q, k: k, v: k, how: ops.AttentionConfig{KeyLengths: numbers(3)}, err: ops.ErrShape},
+		"no lengths":          {q: q, k: half(2, 2, 4, 64), v: half(2, 2, 4, 64), how: ops.AttentionConfig{Table: numbers(2, 2)}, err: ops.ErrShape},
+		"pages of 5 rows":     {q: q, k: k, v: k, how: ops.AttentionConfig{Table: numbers(2, 2), KeyLengths: numbers(2)}, err: ops.ErrShape},
+		"no tensor":           {q: q, k: k, v: nil, err: tensor.ErrNoTensor},
+		"no lengths of pages": {q: q, k: half(2, 2, 4, 64), v: half(2, 2, 4, 64), how: ops.AttentionConfig{Table: numbers(2)}, err: ops.ErrShape},
+		"a flat table":        {q: q, k: half(2, 2, 4, 64), v: half(2, 2, 4, 64), how: ops.AttentionConfig{Table: numbers(4), KeyLengths: numbers(2)}, err: ops.ErrShape},
+		"a table of no pages": {q: q, k: half(2, 2, 4, 64), v: half(2, 2, 4, 64), how: ops.AttentionConfig{Table: numbers(2, 0), KeyLengths: numbers(2)}, err: ops.ErrShape},
+		"pages of no rows":    {q: q, k: half(2, 2, 0, 64), v: half(2, 2, 0, 64), how: ops.AttentionConfig{Table: numbers(2, 2), KeyLengths: numbers(2)}, err: ops.ErrShape},
+		"many pages": {
+			q: q, k: half(2, 2, 4, 64), v: half(2, 2, 4, 64), how: ops.AttentionConfig{Table: none(2, 1<<29), KeyLengths: numbers(2)}, err: ops.ErrShape,
+		},
+		"no query offsets": {q: half(4, 3, 64), k: k, v: k, how: ops.AttentionConfig{QueryOffsets: freed}, err: tensor.ErrFreed},
 		"negative maximum": {q: half(4, 3, 64), k: k, v: k, how: ops.AttentionConfig{QueryOffsets: numbers(3), MaxQueries: -1}, err: ops.ErrShape},
 	} {
 		_, _, err := r.o.Attention(r.s, x.q, x.k, x.v, x.how)
 		require.ErrorIs(t, err, x.err, name)
 		require.ErrorContains(t, err, "ops: attention of ", name)
+	}
+	for name, how := range map[string]ops.AttentionConfig{
+		"query offsets": {QueryOffsets: &tensor.Tensor{}}, "key offsets": {KeyOffsets: &tensor.Tensor{}}, "key lengths": {KeyLengths: &tensor.Tensor{}},
+		"table": {Table: &tensor.Tensor{}, KeyLengths: numbers(2)},
+	} {
+		_, _, err := r.o.Attention(r.s, q, k, k, how)
+		require.ErrorIs(t, err, tensor.ErrNoTensor, name)
 	}
 	var wrong *tensor.TypeError
 	_, _, err = r.o.Attention(r.s, single, k, k, ops.AttentionConfig{})
