@@ -173,22 +173,11 @@ func (s *AdamWState) check(f *routineFrame) error {
 	if !routine.AdamWTypes([4]tensor.Type(types[:])) || s.Copy != nil && !floats(s.Copy) {
 		return &tensor.TypeError{Op: opAdamW.String(), Types: slices.DeleteFunc(slices.Clone(types[:]), func(of tensor.Type) bool { return of == 0 })}
 	}
-	if err := s.bind(f); err != nil {
-		return err
-	}
-	for k := range maxOperands {
-		if k == stateGrad {
-			continue
-		}
-		if err := f.apart(k, maxOperands); err != nil {
-			return err
-		}
-	}
-	return nil
+	return s.bind(f)
 }
 
-// separate returns an error where a tensor shares memory with one of another state that is written, and the number of one of
-// the states. Errors: kernel.ErrOverlap.
+// separate returns an error where a tensor shares memory with another one that is written, and the number of the state of one of
+// them. Errors: kernel.ErrOverlap.
 func (f *routineFrame) separate(states []AdamWState, step AdamWStep) (state int, err error) {
 	add := func(t *tensor.Tensor, state int, written bool) error {
 		r, err := t.Range()

@@ -163,12 +163,11 @@ func (g *lossGradient) compute(share *tensor.Tensor) error {
 			return err
 		}
 	}
-	logits, targets, losses := g.all[lossLogits], g.all[lossTargets], g.all[lossRows]
+	targets := g.all[lossTargets]
 	count := targets.Len()
 	f.goes(targets.Layout(), func(d int) (strides [maxOperands]int) {
-		strides[lossLogits], strides[lossTargets] = logits.Layout().Stride(d), targets.Layout().Stride(d)
-		if losses != nil {
-			strides[lossRows] = losses.Layout().Stride(d)
+		for _, k := range [...]int{lossLogits, lossTargets, lossRows} { // 0 of no losses
+			strides[k] = g.all[k].Layout().Stride(d)
 		}
 		return strides
 	})
