@@ -68,6 +68,15 @@ func TestMistakesOfConcat(t *testing.T) {
 	_, err := r.o.Concat(r.s, 0, x, y)
 	require.ErrorIs(t, err, ops.ErrShape)
 	require.ErrorContains(t, err, "float32[2 4]")
+	for _, shape := range [][]int{{2}, {3}, {}, {2, 3, 1}, {1, 2, 3}, {2, 3, 3}} { // of other ranks
+		other := r.zeros(shape...)
+		for axis := range min(len(shape), 2) {
+			_, err = r.o.Concat(r.s, axis, x, other)
+			require.ErrorIs(t, err, ops.ErrShape, "%v, %d", shape, axis)
+			_, err = r.o.Concat(r.s, axis, other, x)
+			require.ErrorIs(t, err, ops.ErrShape, "%v, %d", shape, axis)
+		}
+	}
 	_, err = r.o.Concat(r.s, 2, x, x)
 	require.ErrorIs(t, err, ops.ErrAxes)
 	_, err = r.o.Concat(r.s, 0)

@@ -49,6 +49,59 @@ func TestLaunchesOfOperations(t *testing.T) {
 	kept.Text(t, *update, file, text.String())
 }
 
+// older is a driver whose devices say that they are of another architecture.
+type older struct {
+	cudadrv.Driver
+	compute cudadrv.ComputeCapability
+}
+
+func (o older) Open(ordinal int) (cudadrv.Device, error) {
+	dev, err := o.Driver.Open(ordinal)
+	if err != nil {
+		return nil, err
+	}
+	return olderDevice{dev, dev.(cudadrv.Kernels), o.compute}, nil
+}
+
+type olderDevice struct {
+	cudadrv.Device
+	cudadrv.Kernels
+	compute cudadrv.ComputeCapability
+}
+
+func (d olderDevice) Unwrap() cudadrv.Device { return d.Device }
+
+func (d olderDevice) Info() cudadrv.Info {
+	info := d.Device.Info()
+	info.Compute = d.compute
+	return info
+}
+
+// The gradient of a loss keeps a row in shared memory where a block of the architecture has as much, in steps of 4 KiB.
+func TestSharedMemoryOfLosses(t *testing.T) {
+	kib := map[cudadrv.ComputeCapability]int{ // of the programming guide; 48 are for each architecture
+		{Major: 7}: 48, {Major: 7, Minor: 5}: 48, {Major: 8}: 163, {Major: 8, Minor: 6}: 99, {Major: 8, Minor: 7}: 163, {Major: 8, Minor: 9}: 99,
+		{Major: 9}: 227, {Major: 10}: 227, {Major: 10, Minor: 3}: 227, {Major: 12}: 99, {Major: 12, Minor: 1}: 99,
+	}
+	for compute, most := range kib {
+		driver, log := launchlog.New()
+		r := newRigOn(t, older{driver, compute})
+		for _, bytes := range []int{4, 4 << 10, 4<<10 + 4, 40 << 10, (most-4)<<10 - 4, (most - 4) << 10, (most-4)<<10 + 4, most << 10, 228 << 10, 300 << 10} {
+			targets, err := tensor.Zeros(r.s, tensor.Int32, 1)
+			require.NoError(t, err)
+			require.NoError(t, r.o.CrossEntropyGradientInto(r.c, nil, r.zeros(1), r.zeros(1, bytes/4), targets, ops.LossGradient{}))
+			require.NoError(t, r.c.Synchronize(t.Context()))
+			want, kept := "", (bytes+4<<10-1)/(4<<10)*(4<<10)
+			if bytes <= (most-4)<<10 {
+				want = fmt.Sprintf(" with %d bytes", kept)
+			}
+			launches := log.Take()
+			assert.Equal(t, want != "", strings.Contains(launches, " with "), "%v, %d bytes: %s", compute, bytes, launches)
+			assert.Contains(t, launches, want, "%v, %d bytes", compute, bytes)
+		}
+	}
+}
+
 // Many tensors take as few launches as their number needs.
 func TestLaunchesOfManyTensors(t *testing.T) {
 	driver, log := launchlog.New()

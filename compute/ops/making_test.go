@@ -61,6 +61,46 @@ func TestMakers(t *testing.T) {
 	r.near(want, out, 0, 0)
 }
 
+// An integer type has the numbers from its least to its greatest one, and no others: a fill, and the first and last of a sequence.
+func TestNumbersOfIntegerTypes(t *testing.T) {
+	r := newRigOn(t, launching(t))
+	for _, of := range tensor.Types() {
+		bits := 8 * of.Size()
+		least, past := -math.Ldexp(1, bits-1), math.Ldexp(1, bits-1)
+		switch of.Kind() {
+		case tensor.Unsigned:
+			least, past = 0, math.Ldexp(1, bits)
+		case tensor.Boolean, tensor.Floating:
+			continue
+		case tensor.Signed:
+		}
+		greatest := past - 1
+		if bits == 64 {
+			greatest = math.Nextafter(past, 0)
+		}
+		for x, right := range map[float64]bool{
+			least: true, 0: true, 1: true, greatest: true, past: false, math.Nextafter(least, math.Inf(-1)): false, least - 1: bits == 64 && least < 0,
+			math.Inf(1): false, math.Inf(-1): false, math.NaN(): false,
+		} {
+			_, err := r.o.Fill(r.s, of, x, 3)
+			require.Equal(t, right, err == nil, "%v of %v: %v", x, of, err)
+			if !right {
+				require.ErrorIs(t, err, ops.ErrNumber)
+			}
+			if bits == 64 {
+				continue
+			}
+			out := r.made(of, 2)
+			err = r.o.ArangeInto(r.s, out, x, 0)
+			require.Equal(t, right, err == nil, "%v of %v: %v", x, of, err)
+			if right {
+				err = r.o.ArangeInto(r.s, out, 1, x-1)
+				require.NoError(t, err, "%v of %v", x, of)
+			}
+		}
+	}
+}
+
 // Types are promoted as PyTorch does, and an output has that type or one that holds more.
 func TestTypesOfResults(t *testing.T) {
 	r := newRig(t)

@@ -98,6 +98,18 @@ func asMatrices(a, b, c array) (x, y, out array) {
 	return x, y, out
 }
 
+// A product without elements is of one part, and one without products is zeros.
+func TestMatmulOfNothing(t *testing.T) {
+	r := newRig(t)
+	for _, n := range [][3]int{{0, 3, 4}, {3, 0, 4}, {3, 4, 0}, {0, 0, 0}} {
+		rows, inner, columns := n[0], n[1], n[2]
+		out, path, err := r.o.Matmul(r.s, r.zeros(rows, inner), r.zeros(inner, columns), own)
+		require.NoError(t, err)
+		r.near(make([]float64, rows*columns), out, 0, 0)
+		require.EqualValues(t, 1, path.Parts, n)
+	}
+}
+
 // A vector is a matrix of one row, or of one column, and the product lacks that dimension.
 func TestMatmulOfVectors(t *testing.T) {
 	r := newRig(t)

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-vram/vram/compute/kernel"
+	"github.com/go-vram/vram/compute/kernel/expr"
 	"github.com/go-vram/vram/compute/ops"
 	"github.com/go-vram/vram/compute/tensor"
 )
@@ -196,6 +197,26 @@ func TestLayerNormResidualRepeats(t *testing.T) {
 		require.Equal(t, want, all())
 	}
 	require.NoError(t, g.Close())
+}
+
+// The sum has the promoted type of both, and the norm that type where it is of floating-point numbers, else float32.
+func TestTypesOfLayerNormResidual(t *testing.T) {
+	r := newRigOn(t, launching(t))
+	for _, a := range tensor.Types() {
+		for _, b := range tensor.Types() {
+			want := expr.Promote(a, b)
+			if want == tensor.Bool { // which have no sum
+				continue
+			}
+			y, sum, err := r.o.LayerNormResidual(r.s, r.made(a, 2, 3), r.made(b, 2, 3), nil, nil, 1, epsilon)
+			require.NoError(t, err, "%v %v", a, b)
+			require.Equal(t, want, sum.Type(), "%v %v", a, b)
+			if want.Kind() != tensor.Floating {
+				want = tensor.Float32
+			}
+			require.Equal(t, want, y.Type(), "%v %v", a, b)
+		}
+	}
 }
 
 func TestMistakesOfLayerNormResidual(t *testing.T) {
