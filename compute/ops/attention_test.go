@@ -335,9 +335,15 @@ func TestAttentionErrors(t *testing.T) {
 		"pages of 5 rows":     {q: q, k: k, v: k, how: ops.AttentionConfig{Table: numbers(2, 2), KeyLengths: numbers(2)}, err: ops.ErrShape},
 		"no tensor":           {q: q, k: k, v: nil, err: tensor.ErrNoTensor},
 		"no lengths of pages": {q: q, k: half(2, 2, 4, 64), v: half(2, 2, 4, 64), how: ops.AttentionConfig{Table: numbers(2)}, err: ops.ErrShape},
-		"a flat table":        {q: q, k: half(2, 2, 4, 64), v: half(2, 2, 4, 64), how: ops.AttentionConfig{Table: numbers(4), KeyLengths: numbers(2)}, err: ops.ErrShape},
-		"a table of no pages": {q: q, k: half(2, 2, 4, 64), v: half(2, 2, 4, 64), how: ops.AttentionConfig{Table: numbers(2, 0), KeyLengths: numbers(2)}, err: ops.ErrShape},
-		"pages of no rows":    {q: q, k: half(2, 2, 0, 64), v: half(2, 2, 0, 64), how: ops.AttentionConfig{Table: numbers(2, 2), KeyLengths: numbers(2)}, err: ops.ErrShape},
+		"a flat table": {
+			q: q, k: half(2, 2, 4, 64), v: half(2, 2, 4, 64), how: ops.AttentionConfig{Table: numbers(4), KeyLengths: numbers(2)}, err: ops.ErrShape,
+		},
+		"a table of no pages": {
+			q: q, k: half(2, 2, 4, 64), v: half(2, 2, 4, 64), how: ops.AttentionConfig{Table: numbers(2, 0), KeyLengths: numbers(2)}, err: ops.ErrShape,
+		},
+		"pages of no rows": {
+			q: q, k: half(2, 2, 0, 64), v: half(2, 2, 0, 64), how: ops.AttentionConfig{Table: numbers(2, 2), KeyLengths: numbers(2)}, err: ops.ErrShape,
+		},
 		"many pages": {
 			q: q, k: half(2, 2, 4, 64), v: half(2, 2, 4, 64), how: ops.AttentionConfig{Table: none(2, 1<<29), KeyLengths: numbers(2)}, err: ops.ErrShape,
 		},

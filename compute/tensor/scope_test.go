@@ -89,6 +89,19 @@ func TestTheEndOfAScope(t *testing.T) {
 	}))
 	assert.Equal(t, []int64{5, 4, 3, 2, 1}, freed)
 
+	var first *tensor.Tensor
+	r, c := newRig(t, vramtest.Config(vram.Config{Observer: vram.Observer{Freed: func(vram.BufferEvent) {
+		if first.Live() { // another one frees it while the scope ends
+			assert.NoError(t, first.Free())
+		}
+	}}}))
+	require.NoError(t, tensor.Scoped(c, func(s *tensor.Scope) error {
+		first = allocated(t, s, tensor.Int8, 1)
+		allocated(t, s, tensor.Int8, 2)
+		return nil
+	}), "it is freed, as the scope wants")
+	assert.Zero(t, r.liveBytes())
+
 	mine := errors.New("mine")
 	dev := must(vram.Open(vram.Config{Driver: sim.New(sim.Config{Bytes: true})}))(t)
 	closed := must(cuda.NewContext(must(dev.NewStream())(t)))(t)

@@ -113,6 +113,15 @@ func TestCopiesAreFew(t *testing.T) {
 	} {
 		assert.Len(t, slices.Collect(layout.Copies(tt.dst, tt.src, math.MaxInt)), tt.want, name)
 	}
+	for mask := range 8 { // the same dimensions backwards in both
+		backwards := of(t, 3, 4, 5)
+		for d, n := range []int{3, 4, 5} {
+			if mask>>d&1 != 0 {
+				backwards = view(backwards.Slice(d, n-1, -1, -1))
+			}
+		}
+		assert.Len(t, slices.Collect(layout.Copies(backwards, backwards, math.MaxInt)), 1, "%v", backwards)
+	}
 	part := view(of(t, 64, 16).Narrow(1, 0, 8))
 	assert.Len(t, slices.Collect(layout.Copies(of(t, 64, 8), part, 16)), 1)
 	assert.Len(t, slices.Collect(layout.Copies(of(t, 64, 8), part, 15)), 64, "rows too far apart are copied one by one")

@@ -108,8 +108,18 @@ func TestShapesThatCannotBeAreRefused(t *testing.T) {
 	require.ErrorIs(t, err, layout.ErrRank)
 	_, err = l.At(1)
 	require.Error(t, err)
-	_, err = l.At(1, 3)
-	require.Error(t, err)
+	for i := -3; i < 6; i++ {
+		for j := -3; j < 6; j++ {
+			place, err := l.At(i, j)
+			if i >= 0 && i < 2 && j >= 0 && j < 3 {
+				require.NoError(t, err)
+				require.Equal(t, 3*i+j, place)
+				continue
+			}
+			var outside *layout.IndexError
+			require.ErrorAs(t, err, &outside, "%d, %d", i, j)
+		}
+	}
 	_, err = layout.BroadcastShape([]int{2, 3}, []int{2})
 	require.EqualError(t, err, "tensor: broadcast [2 3] and [2]")
 	_, err = layout.BroadcastShape([]int{1 << 40, 1}, []int{1 << 40})

@@ -92,6 +92,15 @@ func TestFilesAreReadAsWritten(t *testing.T) {
 	}
 }
 
+// A number that is no type has no size.
+func TestNumbersThatAreNoTypes(t *testing.T) {
+	for n := range 256 {
+		kind := safetensors.Type(n) //nolint:gosec // below 256
+		assert.Equal(t, kind.Valid(), kind.Size() > 0, "%d", n)
+		assert.Equal(t, kind.Valid(), !strings.HasPrefix(kind.String(), "type "), "%d", n)
+	}
+}
+
 // A type's name says how many bits an element has, and is read as that type. Other names are refused.
 func TestTypes(t *testing.T) {
 	digits := regexp.MustCompile(`^[A-Z]+(\d+)`)
