@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-vram/vram/compute/kernel"
+	"github.com/go-vram/vram/compute/ops"
 	"github.com/go-vram/vram/compute/tensor"
 )
 
@@ -77,4 +78,38 @@ func TestFreeze(t *testing.T) {
 		require.ErrorIs(t, f(), kernel.ErrNotPrepared)
 	}
 	assert.Equal(t, compiled, r.o.Kernels().Stats().Compiled)
+}
+
+// Tensors without gaps have the kernels of one dimension, of each shape.
+func TestShapesWithoutGapsHaveOneKernel(t *testing.T) {
+	r := newRigOn(t, launching(t))
+	indices := func(shape ...int) *tensor.Tensor {
+		x, err := tensor.Zeros(r.s, tensor.Int32, shape...)
+		require.NoError(t, err)
+		return x
+	}
+	table, columns := r.zeros(7, 5), []int{5}
+	all := map[string]func(shape []int) error{
+		"uniform": func(shape []int) error { return r.o.UniformInto(r.s, r.zeros(shape...), ops.Random{}, 0, 1) },
+		"normal":  func(shape []int) error { return r.o.NormalInto(r.s, r.zeros(shape...), ops.Random{}, 0, 1) },
+		"embedding": func(shape []int) error {
+			return r.o.EmbeddingInto(r.s, r.zeros(slices.Concat(shape, columns)...), table, indices(shape...))
+		},
+		"embedding backward": func(shape []int) error {
+			return r.o.EmbeddingBackwardInto(r.s, table, r.zeros(slices.Concat(shape, columns)...), indices(shape...))
+		},
+		"cross entropy gradient": func(shape []int) error {
+			logits := r.zeros(slices.Concat(shape, columns)...)
+			return r.o.CrossEntropyGradientInto(r.s, r.zeros(), r.zeros(shape...), logits, indices(shape...), ops.LossGradient{})
+		},
+	}
+	for name, f := range all {
+		require.NoError(t, f([]int{24}), name)
+	}
+	r.o.Kernels().Freeze()
+	for name, f := range all {
+		for _, shape := range [][]int{{24}, {4, 6}, {2, 3, 4}, {2, 3, 2, 2}, {1, 24, 1}} {
+			require.NoError(t, f(shape), "%s of %v", name, shape)
+		}
+	}
 }
