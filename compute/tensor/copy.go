@@ -158,13 +158,15 @@ func To(at Context, t *Tensor) (*Tensor, error) {
 	if err != nil {
 		return nil, err
 	}
-	to, err := Clone(at, t)
-	if !errors.Is(err, cuda.ErrForeign) {
-		return to, err
+	if err := t.usable("clone"); err != nil {
+		return nil, err
 	}
-	to, err = New(at, t.of, t.Shape()...)
+	to, err := New(at, t.of, t.Shape()...)
 	if err != nil {
 		return nil, err
+	}
+	if err := Copy(at, to, t); !errors.Is(err, cuda.ErrForeign) {
+		return filled(to, err)
 	}
 	dst, err := to.Range()
 	if err != nil {

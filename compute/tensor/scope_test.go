@@ -137,7 +137,18 @@ func TestAScopeHasNoTensorThatFailed(t *testing.T) {
 		assert.Nil(t, x, name)
 		assert.Empty(t, s.Live(), name)
 	}
-	require.NoError(t, errors.Join(s.Close(), one.Free(), far.Free(), c.Close(), other.Close(), set.Close()))
+	double, remote := must(tensor.Scalar(c, 1.0))(t), must(tensor.Scalar(other, 1.0))(t)
+	for _, x := range []*tensor.Tensor{double, remote} { // of more bytes than can be counted
+		huge := must(x.Broadcast(1 << 61))(t)
+		for name, f := range map[string]func(tensor.Context, *tensor.Tensor) (*tensor.Tensor, error){
+			"clone": tensor.Clone, "contiguous": tensor.Contiguous, "to": tensor.To,
+		} {
+			made, err := f(s, huge)
+			require.ErrorIs(t, err, tensor.ErrTooLarge, name)
+			assert.Nil(t, made, name)
+		}
+	}
+	require.NoError(t, errors.Join(s.Close(), one.Free(), far.Free(), double.Free(), remote.Free(), c.Close(), other.Close(), set.Close()))
 }
 
 // Tensors of an inner scope that are kept belong to the one around it.
