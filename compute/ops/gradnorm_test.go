@@ -71,7 +71,7 @@ func TestGradNormOfFullLaunches(t *testing.T) {
 	}
 }
 
-// Gradients of 2^31-1 blocks are refused for their memory alone, and those of one more for their number.
+// Gradients of 2^31-1 blocks are refused for their memory alone, and of one block more for their number.
 func TestGradNormOfTooManyBlocks(t *testing.T) {
 	r := newRig(t)
 	for _, more := range []int{-1, 0, 1} {

@@ -172,7 +172,7 @@ func TestUsesThroughMemory(t *testing.T) {
 	}
 }
 
-// The result of floating-point arithmetic is an index, even if its operand is from memory; that of integers may be a pointer.
+// The result of floating-point arithmetic is an index, even if its operand is from memory; an integer may be a pointer.
 func TestUsesOfFloatingPointNumbers(t *testing.T) {
 	for _, op := range []string{"add.T R, R, C;", "sub.T R, R, C;", "min.T R, R, C;", "max.T R, R, C;", "neg.T R, R;"} {
 		text := "ld.global.T R, [%a]; " + op + " mov.b64 %rd1, R; add.s64 %rd2, %b, %rd1; st.u32 [%rd2], 1;"
