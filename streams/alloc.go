@@ -115,8 +115,8 @@ func watch[T any](ctx context.Context, c *claim, p *futures.Promise[T]) (unwatch
 	var stop func() bool
 	// The context's end does not call Cancel: there is nothing left to unwatch.
 	p.OnCancel(func() {
+		c.cancelled() // first: a context's code is foreign, and may panic
 		stop()
-		c.cancelled()
 	})
 	stop = afterFunc(ctx, func() {
 		var none T

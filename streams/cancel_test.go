@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-vram/vram/futures"
+	"github.com/go-vram/vram/internal/recoveredtest"
 	"github.com/go-vram/vram/internal/stream/core"
 	"github.com/go-vram/vram/pool"
 )
@@ -228,6 +229,38 @@ func TestAnAnswerEndsTheWatchOverTheContext(t *testing.T) {
 	leave()
 	require.NoError(t, b.Free())
 	assert.Zero(t, ctx.watches.Load())
+}
+
+// hostile is a context that panics when a watch over it ends.
+type hostile struct{ context.Context }
+
+func (hostile) Done() <-chan struct{} { return make(chan struct{}) }
+
+func (hostile) AfterFunc(func()) (stop func() bool) {
+	return func() bool { panic(recoveredtest.Planted("the context")) }
+}
+
+// A cancelled request is refunded and waits no longer, also if its context panics.
+func TestACancelledRequestOfAContextThatPanics(t *testing.T) {
+	t.Parallel()
+	for _, batch := range []bool{false, true} {
+		r, s, other := pair(t, 16*mib)
+		owner := pool.NewTenant("owner", 1, pool.Quota{LimitBytes: 64 * mib})
+		r.pool.AddTenants(owner)
+		held := must(t, other, 12*mib)
+		var cancel func() bool
+		if batch {
+			cancel = s.AllocBatchForAsync(hostile{t.Context()}, BatchRequest{Bytes: []int64{6 * mib}, Wait: true, Tenant: owner}).Cancel
+		} else {
+			cancel = s.AllocAsync(hostile{t.Context()}, Request{Bytes: 6 * mib, Wait: true, Tenant: owner}).Cancel
+		}
+		r.until(func() bool { return r.books().Waits.Waiting == 1 })
+		assert.Equal(t, 6*mib, owner.Stats().ChargedBytes)
+		require.True(t, cancel())
+		assert.Zero(t, owner.Stats().ChargedBytes)
+		r.until(func() bool { return r.books().Waits.Waiting == 0 })
+		require.NoError(t, held.Free())
+	}
 }
 
 // Memory that arrives for a cancelled request serves one that waits, on another stream, without a tick.
