@@ -74,15 +74,13 @@ func (h *cudaStream) begin() bool {
 // Close was first.
 func (h *cudaStream) claimClose() (first bool, err error) {
 	defer h.done()
-	if err = h.enter("cuStreamSynchronize"); err == nil {
-		defer h.announcement.leave() // no capture begins before the stream is closed
-	}
-	if h.closing.Load() {
-		return false, nil
-	}
-	if err != nil {
+	if err = h.enter("cuStreamSynchronize"); err != nil {
+		if h.closing.Load() {
+			return false, nil
+		}
 		return false, err
 	}
+	defer h.announcement.leave() // no capture begins before the stream is closed
 	return h.closing.CompareAndSwap(false, true), nil
 }
 

@@ -120,7 +120,6 @@ func (r *several) putBack(s *searches) {
 		}
 		r.dst[i] = Buffer{} // a panic on the way puts no block back twice
 	}
-	clear(r.dst)
 	r.byRanges, r.byPool, r.counted = 0, 0, false
 }
 
