@@ -208,6 +208,10 @@ func TestAFreeOfABatchSkipsWhatIsNotLive(t *testing.T) {
 	require.NoError(t, buffers[30].Free())
 	buffers = append(buffers, Buffer{}, buffers[3])
 	var wrong *BatchError
+	for _, err := range []error{Buffer{}.Free(), freeBatch(make([]Buffer, 1))} {
+		require.ErrorIs(t, err, ErrBadFree)
+		require.NotErrorIs(t, err, ErrDoubleFree, "it never was a buffer")
+	}
 	require.ErrorAs(t, s.FreeBatch(buffers), &wrong)
 	assert.Equal(t, 7, wrong.Index)
 	assert.Equal(t, 4, wrong.Count)

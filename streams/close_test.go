@@ -372,6 +372,29 @@ func TestCloseWaitsForEveryKindOfCall(t *testing.T) {
 	}
 }
 
+// Close waits for a call that a turn orders while Close waits for the stream's work: before it destroys the stream.
+func TestCloseWaitsForACallThatComesLate(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, 16*mib)
+	s := r.stream(core.Budget{})
+	r.faults.SetBefore(func(function string) {
+		if function == "cuStreamSynchronize" {
+			s.cuda.order()
+		}
+	})
+	made := 0
+	s.host = &yielding{step: func() {
+		if s.cuda.calls.Load() > 0 {
+			made++
+			assert.Zero(t, r.faults.Calls("cuStreamDestroy"))
+			s.cuda.done()
+		}
+	}}
+	require.NoError(t, s.Close())
+	assert.Equal(t, 1, made)
+	s.host = nil
+}
+
 // A buffer of a closed stream that is freed while a turn returns others is seen after that turn, without a tick or another call: the last
 // one ends the stream.
 func TestAFreeDuringATurnOfAClosedStreamIsSeen(t *testing.T) {

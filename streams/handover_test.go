@@ -152,9 +152,11 @@ func TestAHandoverSaysNothingOfOthers(t *testing.T) {
 	r := newRig(t, 64*mib)
 	shared, exclusive := r.stream(core.Budget{}), r.stream(core.Budget{})
 	exclusive.Exclusive()
+	_, foreign, _ := pair(t, 16*mib) // of another device
 	for _, h := range []*Handover[int]{
 		NewHandover[int](exclusive, shared, 1), NewHandover[int](nil, exclusive, 1), NewHandover[int](exclusive, nil, 1),
 		NewHandover[int](new(Stream), exclusive, 1), NewHandover[int](exclusive, new(Stream), 1),
+		NewHandover[int](foreign, exclusive, 1),
 	} {
 		waitFor(h.to, h.from, &h.receiver, &h.sent, 1)
 	}

@@ -291,6 +291,22 @@ func TestASynchronizeOfAStrandedStream(t *testing.T) {
 	assert.GreaterOrEqual(t, r.gpu.Now(), time.Second)
 }
 
+// unsure is a device whose queries say that a stream has finished, and fail.
+type unsure struct{ cudadrv.Device }
+
+func (unsure) StreamQuery(cudadrv.Stream) (bool, error) { return true, cudadrv.Unknown }
+
+// A query that fails says nothing of the stream's work, and its error is the answer where one is due.
+func TestAQueryThatFailsSaysNothing(t *testing.T) {
+	t.Parallel()
+	r, s, _ := pair(t, 16*mib)
+	assert.True(t, s.cuda.idle())
+	s.cuda.device = unsure{r.device}
+	assert.False(t, s.cuda.idle())
+	require.ErrorIs(t, s.cuda.unlessFinished(s.cuda.device), cudadrv.Unknown)
+	s.cuda.device = r.device
+}
+
 // yielding is a host that takes a step at the first yield.
 type yielding struct {
 	actors.Host
@@ -355,6 +371,22 @@ func TestASweepWaitsForOtherLooks(t *testing.T) {
 	}})
 	assert.Equal(t, 1, yields)
 	assert.True(t, line.Passed(number))
+}
+
+// A sweep tries to take a fence once: one that the driver refuses is due again later.
+func TestASweepTakesAFenceOnce(t *testing.T) {
+	t.Parallel()
+	r, _, other := pair(t, 16*mib)
+	line := other.cuda.line
+	r.fail("cuEventRecord")
+	fencing{line: line, number: line.Next()}.sweep(nil)
+	assert.EqualValues(t, 1, r.faults.Calls("cuEventRecord"))
+	assert.True(t, line.Owed(line.Next()))
+	r.faults.Clear()
+	fencing{line: line, number: line.Next()}.sweep(nil)
+	fencing{line: line}.sweep(nil)
+	assert.EqualValues(t, 2, r.faults.Calls("cuEventRecord"))
+	assert.True(t, line.Passed(line.Next()-1))
 }
 
 // A sweep does not wait for a look that is held up in the driver.
@@ -608,6 +640,16 @@ func TestAPanicCostsOneEffect(t *testing.T) {
 		_, ok := effect.Pop(&e.again)
 		assert.False(t, ok)
 	}
+
+	_, s, _ := pair(t, 16*mib)
+	resume := s.Suspend()
+	before, p := s.suspensions.pool, &listeningPool{first: func() { panic(recoveredtest.Planted("planted")) }}
+	require.NoError(t, s.inTurn(t.Context(), func() { s.suspensions.pool = p }))
+	e := &effects{stream: &s.wiring, spare: func(*effects) {}, suspends: true}
+	assert.Panics(t, e.Perform)
+	assert.Empty(t, p.reports)
+	require.NoError(t, s.inTurn(t.Context(), func() { s.suspensions.pool = before }))
+	resume()
 }
 
 // The launches that can have failed are the recorded ones that are not known to have finished, the youngest first. One that was not made

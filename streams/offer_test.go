@@ -103,6 +103,61 @@ func TestWhichOffersAreTaken(t *testing.T) {
 	}))
 }
 
+// freer is a buffer or a batch.
+type freer interface{ Free() error }
+
+// A request that waits takes an offer if the free memory of its stream serves it, a batch if that serves all its buffers, and the stream
+// has the hits: it asked the pool for no page. A request that misses memory takes nothing.
+func TestAnOfferIsServedByTheStream(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		bytes  []int64
+		batch  bool
+		served bool
+	}{
+		{[]int64{600 * kib}, false, true},
+		{[]int64{3 * mib}, false, false},
+		{[]int64{600 * kib}, true, true},
+		{[]int64{300 * kib, 4 * kib, 4 * kib, 200 * kib}, true, true},
+		{[]int64{600 * kib, 3 * mib}, true, false},
+		{[]int64{3 * mib, 600 * kib}, true, false},
+	} {
+		r, s, other := pair(t, 64*mib)
+		pin, hole := must(t, s, kib), must(t, s, 700*kib) // in one page, which stays
+		require.NoError(t, hole.Free())
+		before := r.stats(s)
+		one := s.request(Request{Bytes: row.bytes[0]})
+		c, answered := &one.claim, func() (freer, error) { return one.promise.Future().Await(t.Context()) }
+		if row.batch {
+			many := s.batching(make([]Buffer, len(row.bytes)), row.bytes)
+			c, answered = &many.claim, func() (freer, error) { return many.promise.Future().Await(t.Context()) }
+		}
+		require.NoError(t, s.inTurn(t.Context(), func() {
+			d := &s.turn.dispatch
+			d.park(c)
+			token := c.Token()
+			effect.Reset(&d.state.effects().refills) // the pool does not know it
+			assert.Equal(t, row.served, d.serveOffer(claims.Offer{Token: token}), "%+v", row)
+			d.endWaiting(c)
+		}))
+		after := r.stats(s)
+		hits := uint64(0)
+		if row.served {
+			hits = uint64(len(row.bytes))
+		}
+		assert.Equal(t, before.RangeHits+hits, after.RangeHits, "%+v", row)
+		assert.Equal(t, before.PoolHits, after.PoolHits, "%+v", row)
+		assert.Equal(t, before.LiveCount+hits, after.LiveCount, "%+v", row)
+		if row.served {
+			got, err := answered()
+			require.NoError(t, err)
+			require.NoError(t, got.Free())
+		}
+		require.NoError(t, pin.Free())
+		goesOn(t, r, s, other)
+	}
+}
+
 // A request that the pool denies has its answer, or waits no longer; a later panic of the turn does not fail it. A report of missing
 // memory has its tag, and counts unless it was cancelled; its wait counts once.
 func TestADeniedRequestIsOver(t *testing.T) {

@@ -133,26 +133,31 @@ func TestAReadingBeforeABatchIsBookedIsSeen(t *testing.T) {
 	}
 }
 
-// A request that was canceled is not among those that wait.
-func TestACanceledRequestDoesNotWait(t *testing.T) {
+// A request is among those that wait in each state but the served one, with its cause, unless it was canceled.
+func TestWhichRequestsWait(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 64*mib)
 	s := r.stream(core.Budget{})
-	one, gone := s.request(Request{Bytes: mib}), s.request(Request{Bytes: 2 * mib})
-	require.NoError(t, s.inTurn(t.Context(), func() {
-		s.turn.dispatch.hold(&one.claim, claims.Asked)
-		s.turn.dispatch.hold(&gone.claim, claims.Asked)
-	}))
-	require.True(t, gone.promise.Future().Cancel())
-	all, err := control(s).Waiting(t.Context())
-	require.NoError(t, err)
-	if assert.Len(t, all, 1) {
-		assert.Equal(t, mib, all[0].Bytes)
+	for state, cause := range map[claims.State]WaitFor{
+		claims.Asked: WaitForPool, claims.Consulted: WaitForHandler, claims.Delayed: WaitForWork, claims.Parked: WaitForMemory,
+	} {
+		one, gone := s.request(Request{Bytes: mib}), s.request(Request{Bytes: 2 * mib})
+		require.NoError(t, s.inTurn(t.Context(), func() {
+			s.turn.state.claims.Hold(&one.claim.Claim, state)
+			s.turn.state.claims.Hold(&gone.claim.Claim, state)
+		}))
+		require.True(t, gone.promise.Future().Cancel())
+		all, err := control(s).Waiting(t.Context())
+		require.NoError(t, err)
+		if assert.Len(t, all, 1, state) {
+			assert.Equal(t, mib, all[0].Bytes, state)
+			assert.Equal(t, cause, all[0].For, state)
+		}
+		require.NoError(t, s.inTurn(t.Context(), func() {
+			s.turn.state.claims.Take(&one.claim.Claim)
+			s.turn.state.claims.Take(&gone.claim.Claim)
+		}))
 	}
-	require.NoError(t, s.inTurn(t.Context(), func() {
-		s.turn.dispatch.endWaiting(&one.claim)
-		s.turn.dispatch.endWaiting(&gone.claim)
-	}))
 }
 
 // An offer retires spans that no buffer uses: they may be all that keeps an aligned request from its block.
