@@ -15,7 +15,6 @@ import (
 // returned the slot yet.
 func (c *Core) Lookup(p cudadrv.Ptr) (s *magazine.Slot, word uint64, bytes int64, found bool) {
 	if c.directory == nil {
-		c.Drain()
 		c.directory = newDirectory(&c.ranges, func(visit func(block int32, o occupant)) {
 			eachBlock(c.owner, visit)
 		})

@@ -52,7 +52,7 @@ func (s *Slot) freeSlow(handle uint64) error {
 func (s *Slot) returnFlagged(word uint64) error {
 	m := s.magazine
 	flags := uint8(word & flagMask &^ uint64(Watched))
-	if word&uint64(Watched) == 0 || flags != 0 || m.kind == looseKind {
+	if flags != 0 || m.kind == looseKind {
 		return m.home.handSlot(s, flags)
 	}
 	if old := m.mask.Or(1 << s.index); old >= parkedBit {
