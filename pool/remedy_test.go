@@ -27,6 +27,17 @@ func TestRemedies(t *testing.T) {
 		"a fence":           {with(Holding{Stream: 3, UnpassedBytes: 7}), []Remedy{{AwaitFences, 7, 3}, {RaiseLimit, 30, 0}}, "the end of stream 3's work, which uses 7 B that are free"},
 		"an adopted stream": {with(Holding{Stream: 4, UncoveredBytes: 8}), []Remedy{{TrimStream, 8, 4}, {RaiseLimit, 30, 0}}, "Trim on stream 4, which keeps 8 B"},
 		"a reservation":     {with(Holding{Stream: 6, HeldBytes: 10, Reservation: true}), []Remedy{{ReleaseReservation, 10, 0}, {RaiseLimit, 30, 0}}, "releasing a reservation of 10 B"},
+		"reservations among streams": {func(e *OutOfMemoryError) {
+			e.Streams = []Holding{
+				{Stream: 1, UncoveredBytes: 3},
+				{Stream: 6, HeldBytes: 10, LiveBytes: 10, Reservation: true},
+				{Stream: 4, UnpassedBytes: 8},
+				{Stream: 7, HeldBytes: 9, Reservation: true},
+				{Stream: 5, UnpassedBytes: 1},
+			}
+		}, []Remedy{
+			{TrimStream, 3, 1}, {ReleaseReservation, 10, 0}, {AwaitFences, 8, 4}, {ReleaseReservation, 9, 0}, {AwaitFences, 1, 5}, {RaiseLimit, 30, 0},
+		}, "Trim on stream 1, which keeps 3 B"},
 		"others": {func(e *OutOfMemoryError) {
 			e.Waited, e.Streams = false, []Holding{{Stream: 1, HeldBytes: 30, LiveBytes: 20}, {Stream: 2, HeldBytes: 0, LiveBytes: 60}}
 		}, []Remedy{{WaitForFrees, 20, 0}, {RaiseLimit, 30, 0}}, "Request.Wait, for frees of the 20 B that are live"},

@@ -95,38 +95,50 @@ func TestASleepFailsAnywhere(t *testing.T) {
 	}
 }
 
-// TestSleepingPagesAreFreed frees pages after a sleep that failed anywhere, in parts, and then closes the pool.
+// TestSleepingPagesAreFreed frees pages after a sleep that failed anywhere, in parts and in either direction, and then closes the pool.
 func TestSleepingPagesAreFreed(t *testing.T) {
 	t.Parallel()
 	for sleepFails := -1; sleepFails < 4; sleepFails++ {
-		for _, freed := range []Run{{First: 0, Pages: 0}, {First: 0, Pages: 4}, {First: 2, Pages: 2}, {First: 8, Pages: 6}} {
-			t.Run(fmt.Sprintf("sleep %d, %v", sleepFails, freed), func(t *testing.T) {
-				t.Parallel()
-				m := slept(t)
-				var sleep, end Job
-				m.PlanSleep(&sleep, 1)
-				play(t, m, &sleep, sleepFails)
-				if freed.Pages > 0 {
-					half := freed.Pages / 2
-					m.Free(Run{First: freed.First, Pages: half}, Tag{})
-					check(t, m)
-					if sleepFails < 0 {
-						assert.Equal(t, "reserved 8 asleep 8", figures(m), "a handle sleeps as long as a page names it")
+		for _, parts := range [][]Run{
+			nil,
+			{{First: 0, Pages: 2}, {First: 2, Pages: 2}},
+			{{First: 2, Pages: 1}, {First: 3, Pages: 1}},
+			{{First: 8, Pages: 3}, {First: 11, Pages: 3}},
+			{{First: 0, Pages: 1}, {First: 1, Pages: 1}, {First: 2, Pages: 1}, {First: 3, Pages: 1}},
+		} {
+			for _, backwards := range []bool{false, true} {
+				t.Run(fmt.Sprintf("sleep %d, %v, backwards %v", sleepFails, parts, backwards), func(t *testing.T) {
+					t.Parallel()
+					m := slept(t)
+					var sleep, end Job
+					m.PlanSleep(&sleep, 1)
+					play(t, m, &sleep, sleepFails)
+					parts := slices.Clone(parts)
+					if backwards {
+						slices.Reverse(parts)
 					}
-					m.Free(Run{First: freed.First + half, Pages: freed.Pages - half}, Tag{})
-					check(t, m)
-					for at := freed.First; at < freed.End(); at++ {
-						assert.NotEqual(t, Lent, m.pages[at].state, "page %d", at)
+					for _, part := range parts {
+						m.Free(part, Tag{})
+						check(t, m)
+						for at := part.First; at < part.End(); at++ {
+							assert.NotEqual(t, Lent, m.pages[at].state, "page %d", at)
+						}
+						asleep := 0
+						for _, h := range []Run{{First: 0, Pages: 4}, {First: 8, Pages: 4}} {
+							if slices.ContainsFunc(m.of(h), func(p page) bool { return p.state == Lent }) {
+								asleep += 4
+							}
+						}
+						if sleepFails < 0 {
+							assert.Equal(t, fmt.Sprint("reserved 8 asleep ", asleep), figures(m), "a handle sleeps as long as a page names it")
+						}
 					}
-					if sleepFails < 0 && freed.Pages >= 4 {
-						assert.Equal(t, "reserved 8 asleep 4", figures(m), "no page names it")
-					}
-				}
-				m.PlanClose(&end)
-				play(t, m, &end, -1)
-				assert.Equal(t, "reserved 0 asleep 0", figures(m))
-				assert.Zero(t, m.LostBytes())
-			})
+					m.PlanClose(&end)
+					play(t, m, &end, -1)
+					assert.Equal(t, "reserved 0 asleep 0", figures(m))
+					assert.Zero(t, m.LostBytes())
+				})
+			}
 		}
 	}
 }
