@@ -715,6 +715,16 @@ func TestPoliciesOfFootprints(t *testing.T) {
 	}
 }
 
+// Each policy of waits is the pool's policy with that name.
+func TestPoliciesOfWaits(t *testing.T) {
+	t.Parallel()
+	for w, want := range map[Waits]poolcore.Waits{
+		WaitsNever: poolcore.WaitsNever, WaitsAvoidGrowth: poolcore.WaitsAvoidGrowth, WaitsAlways: poolcore.WaitsAlways,
+	} {
+		assert.Equal(t, want, w.policy(), w)
+	}
+}
+
 // A closed tenant leaves the list of names, but not its successor, which has the name while the Close is on its way.
 func TestAClosedTenantDropsNoOther(t *testing.T) {
 	t.Parallel()
@@ -1028,6 +1038,44 @@ func TestAPeerThatDoesNotOpen(t *testing.T) {
 	require.NoError(t, d.Close())
 }
 
+// A call that the pool refuses since a Close came in between says that the device is closed; the panic of a driver is another error.
+func TestACallThatMeetsTheEndOfThePool(t *testing.T) {
+	t.Parallel()
+	for name, call := range map[string]func(d, own *Device) error{
+		"Warm":             func(d, _ *Device) error { return d.Warm(t.Context(), Demand{Bytes: 1 << 20, Count: 1}) },
+		"Trim":             func(d, _ *Device) error { _, err := d.Trim(t.Context(), 0); return err },
+		"EnablePeerAccess": func(d, own *Device) error { return own.EnablePeerAccess(d) },
+	} {
+		faults := fault.Wrap(sim.New(sim.Config{Devices: 2}))
+		var devices []*Device
+		for ordinal := range 2 {
+			d, err := Open(Config{Driver: faults, Ordinal: ordinal})
+			require.NoError(t, err)
+			s, err := d.NewStream()
+			require.NoError(t, err)
+			b, err := s.Alloc(4 << 20)
+			require.NoError(t, err)
+			require.NoError(t, b.Free())
+			devices = append(devices, d)
+		}
+		faults.SetBefore(func(function string) {
+			if slices.Contains([]string{"cuMemCreate", "cuMemUnmap", "cuMemSetAccess"}, function) {
+				panic(recoveredtest.Planted(name))
+			}
+		})
+		err := call(devices[0], devices[1])
+		require.ErrorIs(t, err, pool.ErrDriverPanic, name)
+		require.NotErrorIs(t, err, ErrClosed, name)
+		faults.SetBefore(nil)
+		require.NoError(t, devices[0].engine.Load().pool.Close())
+		var closed *ClosedError
+		require.ErrorAs(t, call(devices[0], devices[1]), &closed, name)
+		for _, d := range devices {
+			_ = d.Close() // memory that the driver has not released is in the error
+		}
+	}
+}
+
 // Work of a device reaches the buffers of another one from EnablePeerAccess on, in one direction: of a device on the same GPU, and
 // of one on another.
 func TestAccessReachesTheBuffersOfADevice(t *testing.T) {
@@ -1129,6 +1177,75 @@ func TestCountsAreReadBeforeStatisticsAreOff(t *testing.T) {
 		require.NoError(t, d.Reconfigure(Settings{Stats: new(StatsOn)}))
 		assert.Equal(t, d.Stats().ReclaimCount, reclaims)
 	}
+	require.NoError(t, d.Close())
+}
+
+// With statistics off the figures have the waits that were counted, and none that was waiting then.
+func TestNoRequestWaitsInFiguresOfThePast(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d, err := Open(Config{Driver: sim.New(sim.Config{}), LimitBytes: 32 << 20})
+		require.NoError(t, err)
+		s, err := d.NewStream()
+		require.NoError(t, err)
+		b, err := s.Alloc(30 << 20)
+		require.NoError(t, err)
+		f := s.AllocAsync(t.Context(), Request{Bytes: 8 << 20, Wait: true})
+		synctest.Wait()
+		n := d.Stats().Waits
+		require.Equal(t, [...]int64{1, 8 << 20}, [...]int64{int64(n.Waiting), n.DemandBytes})
+		require.NoError(t, d.Reconfigure(Settings{Stats: new(StatsOff)}))
+		require.NoError(t, b.Free())
+		b, err = f.Await(t.Context())
+		require.NoError(t, err)
+		n = d.Stats().Waits
+		assert.EqualValues(t, 1, n.Count)
+		assert.Equal(t, [...]int64{0, 0}, [...]int64{int64(n.Waiting), n.DemandBytes})
+		require.NoError(t, b.Free())
+		require.NoError(t, d.Close())
+	})
+}
+
+// A stream that has buffers of another counts them as its own, and their sum may be its peak; the peaks of the other stay.
+func TestBuffersThatWereHandedOverCountForTheirStream(t *testing.T) {
+	t.Parallel()
+	for _, peaks := range [][2]int64{{20, 30}, {20, 99}, {99, 30}, {99, 99}} {
+		s := Stats{Streams: []StreamStats{
+			{Stream: 1, LiveBytes: 50, HeldBytes: 70, PeakLiveBytes: 60, PeakHeldBytes: 80},
+			{Stream: 2, LiveBytes: 20, HeldBytes: 30, PeakLiveBytes: peaks[0], PeakHeldBytes: peaks[1]},
+			{Stream: 3, LiveBytes: 1, HeldBytes: 2, PeakLiveBytes: 3, PeakHeldBytes: 4},
+		}}
+		s.chargeHanded([]pool.Handed{{From: 1, To: 2, Bytes: 40}, {From: 1, To: 9, Bytes: 1}, {From: 9, To: 1, Bytes: 1}})
+		assert.Equal(t, []StreamStats{
+			{Stream: 1, LiveBytes: 10, HeldBytes: 30, PeakLiveBytes: 60, PeakHeldBytes: 80},
+			{Stream: 2, LiveBytes: 60, HeldBytes: 70, PeakLiveBytes: max(peaks[0], 60), PeakHeldBytes: max(peaks[1], 70)},
+			{Stream: 3, LiveBytes: 1, HeldBytes: 2, PeakLiveBytes: 3, PeakHeldBytes: 4},
+		}, s.Streams)
+		s.chargeHanded([]pool.Handed{{From: 1, To: 3, Bytes: 11}}) // read a moment later
+		assert.Zero(t, s.Streams[0].LiveBytes)
+		assert.EqualValues(t, 11, s.Streams[2].LiveBytes)
+	}
+}
+
+// A stream that has ended leaves nothing with the device, also one whose failure was reported.
+func TestATickForgetsStreamsThatHaveEnded(t *testing.T) {
+	t.Parallel()
+	d, err := Open(Config{Driver: sim.New(sim.Config{})})
+	require.NoError(t, err)
+	s, err := d.NewStream()
+	require.NoError(t, err)
+	e := d.engine.Load()
+	e.ticks.stop()
+	d.failed[s.ID()] = true
+	d.tick(e)
+	assert.Len(t, d.failed, 1)
+	require.NoError(t, s.Close())
+	for control := d.streams.Load().open[0]; !control.Gone(); {
+		runtime.Gosched()
+	}
+	d.tick(e)
+	assert.Empty(t, d.failed)
+	assert.Empty(t, d.streams.Load().open)
 	require.NoError(t, d.Close())
 }
 
