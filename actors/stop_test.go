@@ -57,6 +57,7 @@ func TestARefusedMessageBringsNobodyAlong(t *testing.T) {
 		post(again)
 		require.ErrorIs(t, again.err, ErrStopped)
 		assert.Nil(t, again.next)
+		assert.Nil(t, again.message, "it is in no mailbox")
 
 		other.Call(again)
 		assert.Zero(t, stranger.receivedCount.Load())

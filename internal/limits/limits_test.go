@@ -133,7 +133,7 @@ func TestProblems(t *testing.T) {
 		assert.Equal(t, mps, problems[0].Source)
 		assert.ErrorContains(t, problems[0], mps+": want ")
 	}
-	for _, text := range []string{"g", "-1", "1 2", "0x10", "1e9", "max"} {
+	for _, text := range []string{"g", "b", "gb", " b ", "1bb", "-1", "1 2", "0x10", "1e9", "max"} {
 		_, problems := of(map[string]string{hami + "_0": text, hami: "1g"}, nil).Least(Device{})
 		require.Len(t, problems, 1, text)
 		assert.Equal(t, hami+"_0", problems[0].Source)

@@ -66,6 +66,8 @@ func TestTheMemo(t *testing.T) {
 	stack := &pickle.Shared{Value: pickle.Values("a")}
 	assert.Equal(t, "\x80\x02](](X\x01\x00\x00\x00aq\x00eq\x01h\x01h\x00e.", string(encoded(t, pickle.Values(stack, stack, "a"))))
 
+	assert.Equal(t, "\x80\x02](X\x04\x00\x00\x00a\xef\xbf\xbdq\x00h\x00h\x00e.", string(encoded(t, pickle.Values("a\xff", "a\xff", "a\xff"))), "no UTF-8")
+
 	var texts []any
 	for i := range 300 {
 		texts = append(texts, string(rune('a'+i)))

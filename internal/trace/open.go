@@ -38,14 +38,8 @@ func Open(name string) (*Trace, error) {
 	if err != nil {
 		return nil, err
 	}
-	t, err := Read(name, file)
-	if closeErr := file.Close(); err == nil && closeErr != nil {
-		err = fmt.Errorf("trace: %w", closeErr)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return t, nil
+	defer file.Close() //nolint:errcheck // nothing was written
+	return Read(name, file)
 }
 
 func openFile(name string) (io.ReadCloser, error) {
