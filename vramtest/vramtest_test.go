@@ -214,6 +214,8 @@ func TestWhatCannotBe(t *testing.T) {
 	assert.Len(t, other.failures, 5)
 	other.end()
 	assert.Len(t, other.failures, 5)
+	dev.Record(s)
+	assert.Contains(t, other.failures[5], "cuEventCreate")
 
 	assert.Panics(t, func() { vramtest.Open(&sheet{}, vramtest.Config(vram.Config{Ordinal: 7})) }, "the sheet's Fatalf")
 	assert.Panics(t, func() { vramtest.Open(&sheet{}, vramtest.Config(vram.Config{LimitBytes: -7})) })

@@ -199,10 +199,11 @@ func TestOlderLibraries(t *testing.T) {
 	assert.Equal(t, 31*gib, d.UsedBytes)
 	assert.Empty(t, d.Problems)
 
-	f = newFake(t, "nvmlDeviceGetUUID", "nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetComputeRunningProcesses_v2")
+	f = newFake(t, "nvmlDeviceGetName", "nvmlDeviceGetUUID", "nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetComputeRunningProcesses_v2")
 	d = devices(t, open(t, f))[0]
-	require.Len(t, d.Problems, 2)
-	assert.ErrorContains(t, d.Problems[0], "nvmlDeviceGetUUID: the library "+f.Path()+" lacks it")
+	require.Len(t, d.Problems, 3)
+	assert.ErrorContains(t, d.Problems[0], "nvmlDeviceGetName: the library "+f.Path()+" lacks it")
+	assert.ErrorContains(t, d.Problems[1], "nvmlDeviceGetUUID: the library "+f.Path()+" lacks it")
 	assert.False(t, d.ProcessesKnown)
 	assert.Equal(t, "0000:3b:00.0", d.PCI)
 }

@@ -157,7 +157,7 @@ func (h *history) play(t *rapid.T) {
 	state, used := h.blocks[page]
 	switch {
 	case !h.pages[page]:
-		h.run(t, snapshot.Map, page)
+		h.run(t, rapid.SampledFrom([]snapshot.Action{snapshot.Map, snapshot.Reserve}).Draw(t, "maps"), page)
 	case used && state == snapshot.Live:
 		h.blocks[page] = snapshot.Pending
 		h.note(snapshot.FreeRequested, page, 1)
@@ -165,7 +165,7 @@ func (h *history) play(t *rapid.T) {
 		delete(h.blocks, page)
 		h.note(snapshot.FreeCompleted, page, 1)
 	case rapid.Bool().Draw(t, "unmap"):
-		h.run(t, snapshot.Unmap, page)
+		h.run(t, rapid.SampledFrom([]snapshot.Action{snapshot.Unmap, snapshot.Release}).Draw(t, "unmaps"), page)
 	default:
 		h.blocks[page] = snapshot.Live
 		h.note(snapshot.Alloc, page, 1)
