@@ -395,6 +395,25 @@ func TestALedgerThatIsClosedBeforeAGrant(t *testing.T) {
 	})
 }
 
+// A gang that waits, and that somebody deletes, is lost.
+func TestAGangThatIsDeletedIsLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path := t.TempDir()
+		l, user := opened(t, path), joined(t, patiently(opened(t, path)))
+		failed := make(chan error, 1)
+		go func() {
+			_, err := user.Reserve(timed(t), fleet.Request{Wants: []fleet.Want{{Bytes: mib}}})
+			failed <- err
+		}()
+		s := until(t, l, "it waits", func(s fleet.Status) bool { return len(s.Waiting) == 1 })
+		synctest.Wait() // it has seen that
+		_, err := l.Commit(timed(t), ledger.Transaction{Delete: []string{"gang/" + s.Waiting[0].Ticket}})
+		require.NoError(t, err)
+		require.ErrorIs(t, <-failed, fleet.ErrLost)
+		until(t, l, "nothing is left", func(s fleet.Status) bool { return len(s.Waiting) == 0 })
+	})
+}
+
 // doubtful is a ledger whose leases a test ends, and whose answers for one hold have a later fence.
 type doubtful struct {
 	fleet.Ledger
@@ -583,6 +602,7 @@ func TestPlainDevices(t *testing.T) {
 		s, err := fleet.Look(ctx, l)
 		require.NoError(t, err)
 		assert.Equal(t, "me", s.Holding[0].Holder)
+		assert.Equal(t, []fleet.DeviceStatus{{Name: "a", Host: "h", Ordinal: 1, OfferBytes: 8, HeldBytes: 8}}, s.Devices)
 		require.NoError(t, grant.Release())
 		require.NoError(t, grant.Release())
 	})

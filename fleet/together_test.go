@@ -63,6 +63,19 @@ func TestAnOwnerMeetsThoseWhoAsk(t *testing.T) {
 	assert.Zero(t, d.Stats().SetAsideBytes)
 }
 
+// An owner reads its figures often for a time after a gang has ended, and rarely otherwise.
+func TestHowOftenFiguresAreRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		assert.Equal(t, reportInterval, intervalAfter(time.Time{}), "no gang has ended")
+		released := time.Now()
+		assert.Equal(t, drainInterval, intervalAfter(released))
+		<-time.After(drainTime - 1) // virtual
+		assert.Equal(t, drainInterval, intervalAfter(released))
+		<-time.After(1)
+		assert.Equal(t, reportInterval, intervalAfter(released))
+	})
+}
+
 // leaseless is a ledger that makes no lease before the context ends.
 type leaseless struct{ Ledger }
 

@@ -94,6 +94,41 @@ func TestPackAndSpread(t *testing.T) {
 	assert.Equal(t, []string{"a", "c"}, s.plan("spread").Devices)
 }
 
+// The host of a want's device counts for the next want, whichever device of the fleet it is.
+func TestTheHostOfAnyDeviceCounts(t *testing.T) {
+	for first := range 4 {
+		for mate := range 4 {
+			if mate == first {
+				continue
+			}
+			for _, x := range []struct {
+				policy Policy
+				bytes  int // the first want has the tightest device, or the emptiest
+				same   bool
+			}{{Pack, 4, true}, {Spread, 12, false}} {
+				s := newStore(t)
+				var names []string
+				for i := range 4 {
+					bytes, host := 8, "x"
+					if i == first {
+						bytes = x.bytes
+					}
+					if i == first || i == mate {
+						host = "y"
+					}
+					names = append(names, string(rune('a'+i)))
+					s.devices(fmt.Sprintf("%s=%d@%s", names[i], bytes, host))
+				}
+				s.gang("g", 0, x.policy, bytesEach(4, 3)...)
+				on := s.plan("g").Devices
+				require.Len(t, on, 2)
+				assert.Equal(t, names[first], on[0])
+				assert.Equal(t, x.same, on[1] == names[mate], "%s, the first is %d, on the host of %d", x.policy, first, mate)
+			}
+		}
+	}
+}
+
 // A want gets the device that it names, or one with all its labels.
 func TestNamesAndLabels(t *testing.T) {
 	s := newStore(t)
@@ -315,6 +350,31 @@ func TestUnreadableRecords(t *testing.T) {
 	assert.Equal(t, NoDevices, s.plan("h").Reason)
 }
 
+// A hold has any bytes that a want can have.
+func TestHoldsAtTheirBounds(t *testing.T) {
+	for bytes, is := range map[int64]bool{-1: false, 0: false, 1: true, MostBytes: true, MostBytes + 1: false} {
+		record := decode(ledger.Pair{Key: HoldKey("a", "t"), Value: value(&Hold{Bytes: bytes})})
+		assert.Equal(t, is, record != nil, "%d bytes", bytes)
+	}
+}
+
+// A record that has not changed is decoded once.
+func TestAReaderKeepsWhatHasNotChanged(t *testing.T) {
+	s := newStore(t)
+	s.devices("a=8@x", "b=8@x")
+	s.gang("g", 0, Pack, bytesEach(1)...)
+	for range 3 {
+		before := s.books()
+		s.devices("b=9@x")
+		after := s.books()
+		assert.Same(t, before.Device("a"), after.Device("a"))
+		assert.Same(t, before.Gang("g"), after.Gang("g"))
+		assert.NotSame(t, before.Device("b"), after.Device("b"))
+		assert.EqualValues(t, 9, after.Device("b").OfferBytes)
+		s.devices("b=8@x")
+	}
+}
+
 // Requests that the books cannot have are refused.
 func TestRequestsAreChecked(t *testing.T) {
 	for _, r := range []Request{
@@ -385,20 +445,22 @@ func TestPlace(t *testing.T) {
 // Of two equal devices a placement takes the one for which fewer gangs wait: those that could use it, and have no grant.
 func TestAPlacementAvoidsQueues(t *testing.T) {
 	for _, queued := range []string{"a", "b"} {
-		s := newStore(t)
-		s.devices("a=8@x", "b=8@x", "c=4@x")
-		other := map[string]string{"a": "b", "b": "a"}[queued]
-		s.gang("granted", 0, Pack, Want{Bytes: 8, Device: other})
-		s.grant("granted")
-		s.gang("full", 0, Pack, Want{Bytes: 8, Device: queued})
-		s.grant("full")
-		for i := range 3 {
-			s.gang(fmt.Sprint("waits", i), 0, Pack, Want{Bytes: 8, Device: queued})
-		}
-		for i := range 20 {
-			d, now := s.books().Place(5, fmt.Sprint(i))
-			assert.Equal(t, other, d.Name)
-			assert.False(t, now)
+		for _, waiting := range [][]string{{"waits"}, {"before"}, {"before", "waits", "x"}} { // before and after the tickets of the others
+			s := newStore(t)
+			s.devices("a=8@x", "b=8@x", "c=4@x")
+			other := map[string]string{"a": "b", "b": "a"}[queued]
+			s.gang("granted", 0, Pack, Want{Bytes: 8, Device: other})
+			s.grant("granted")
+			s.gang("full", 0, Pack, Want{Bytes: 8, Device: queued})
+			s.grant("full")
+			for _, ticket := range waiting {
+				s.gang(ticket, 0, Pack, Want{Bytes: 8, Device: queued})
+			}
+			for i := range 20 {
+				d, now := s.books().Place(5, fmt.Sprint(i))
+				assert.Equal(t, other, d.Name)
+				assert.False(t, now)
+			}
 		}
 	}
 }

@@ -168,6 +168,14 @@ func TestTheEndReleasesWhatIsReserved(t *testing.T) {
 	step := o.Step(s.books())
 	require.Len(t, step.Release, 1)
 	assert.Equal(t, "t", step.Release[0].Ticket)
+	assert.Zero(t, o.HeldBytes())
+	assert.Zero(t, o.Fence("t"))
+	assert.Equal(t, OwnerStep{}, o.Step(s.books()), "it has ended")
+}
+
+// A requester of the package fleet waits for an owner for some seconds, and avoids a silent one for half a minute.
+func TestTheSettingsOfTheFleet(t *testing.T) {
+	assert.Equal(t, Settings{ReadyAfter: 5 * time.Second, AvoidFor: 30 * time.Second}, DefaultSettings())
 }
 
 // A device with an owner is not announced by others.

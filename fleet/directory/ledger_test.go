@@ -169,6 +169,123 @@ func TestLeasesThatCannotBeListed(t *testing.T) {
 	require.ErrorIs(t, l.clean(), fs.ErrNotExist)
 }
 
+// A folder of books that cannot be read is an error, not an empty ledger.
+func TestBooksThatCannotBeListed(t *testing.T) {
+	for _, folder := range []string{booksFolder, copiesFolder} {
+		l := open(t, t.TempDir())
+		require.NoError(t, os.Remove(filepath.Join(l.path, folder)))
+		_, err := l.Read(t.Context())
+		require.ErrorIs(t, err, fs.ErrNotExist, folder)
+		_, err = l.Commit(t.Context(), put("k", "1", 0))
+		require.ErrorIs(t, err, fs.ErrNotExist, folder)
+	}
+}
+
+// Books that are deleted while they are read, as others make later ones, are looked for again.
+func TestBooksThatAreDeletedWhileTheyAreRead(t *testing.T) {
+	l := open(t, t.TempDir())
+	e := newLease(t, l) // else they would begin empty
+	var last int64
+	for i := range 2 {
+		var err error
+		last, err = l.Commit(t.Context(), put("k", fmt.Sprint(i), e.ID()))
+		require.NoError(t, err)
+	}
+	later := map[string]string{}
+	for _, folder := range []string{booksFolder, copiesFolder} {
+		name := l.file(folder, last)
+		later[name] = filepath.Join(l.path, folder+" of the last")
+		require.NoError(t, os.Rename(name, later[name]))
+		require.NoError(t, os.Remove(l.file(folder, last-1)))
+	}
+	pipe := l.file(booksFolder, last-1)
+	require.NoError(t, unix.Mkfifo(pipe, 0o600))
+	deleted := make(chan error, 1)
+	go func() {
+		f, err := os.OpenFile(pipe, os.O_WRONLY, 0) // once it is being read
+		if err == nil {
+			err = os.Remove(pipe)
+		}
+		for name, kept := range later {
+			err = errors.Join(err, os.Rename(kept, name))
+		}
+		deleted <- errors.Join(err, f.Close())
+	}()
+	s, err := l.Read(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, <-deleted)
+	assert.Equal(t, last, s.Revision)
+	assert.Len(t, s.Pairs, 1)
+}
+
+// There may be a later revision where the file of a known one is gone, from the first on.
+func TestARevisionWithoutItsFileIsSuspect(t *testing.T) {
+	l := open(t, t.TempDir())
+	assert.False(t, l.suspects(ledger.Snapshot{}), "no file yet")
+	for range 2 {
+		_, err := l.Commit(t.Context(), put("k", "1", 0))
+		require.NoError(t, err)
+		s, err := l.Read(t.Context())
+		require.NoError(t, err)
+		assert.False(t, l.suspects(s))
+		name := l.file(booksFolder, s.Revision)
+		require.NoError(t, os.Rename(name, name+"x"))
+		assert.True(t, l.suspects(s), "revision %d", s.Revision)
+		require.NoError(t, os.Rename(name+"x", name))
+	}
+}
+
+// The files of leases are listed from their beginning to their end.
+func TestTheFilesOfLeases(t *testing.T) {
+	l := open(t, t.TempDir())
+	var all []fleet.Lease
+	for range 3 {
+		all = append(all, newLease(t, l))
+	}
+	for {
+		var want []*os.File
+		for _, e := range all {
+			want = append(want, e.(*lease).file)
+		}
+		assert.ElementsMatch(t, want, l.LeaseFiles())
+		if len(all) == 0 {
+			return
+		}
+		require.NoError(t, all[0].Close())
+		all = all[1:]
+	}
+}
+
+// The folders inside have the mode of the ledger's, so that the users who share it can write to all; a new ledger is its user's alone.
+func TestTheModesOfFolders(t *testing.T) {
+	defer unix.Umask(unix.Umask(0)) // of the test, which is not parallel
+	for _, mode := range []os.FileMode{0o700, 0o770, 0o777} {
+		path := t.TempDir()
+		require.NoError(t, os.Chmod(path, mode))
+		open(t, path)
+		for _, folder := range []string{booksFolder, copiesFolder, leasesFolder} {
+			info, err := os.Stat(filepath.Join(path, folder))
+			require.NoError(t, err)
+			assert.Equal(t, mode, info.Mode().Perm(), folder)
+		}
+	}
+	path := filepath.Join(t.TempDir(), "new")
+	open(t, path)
+	info, err := os.Stat(path)
+	require.NoError(t, err)
+	assert.EqualValues(t, 0o700, info.Mode().Perm())
+}
+
+// A path that depends on a folder which is gone is refused.
+func TestAPathFromAFolderThatIsGone(t *testing.T) {
+	gone := filepath.Join(t.TempDir(), "gone")
+	require.NoError(t, os.Mkdir(gone, 0o700))
+	t.Chdir(gone)
+	require.NoError(t, os.Remove(gone))
+	_, err := Open("ledger")
+	require.ErrorIs(t, err, fs.ErrNotExist)
+}
+
 // The end of a lease and the next transaction are one revision.
 func TestTheEndOfALeaseIsNoRevision(t *testing.T) {
 	l := open(t, t.TempDir())
