@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-vram/vram/cudadrv/internal/call"
+	"github.com/go-vram/vram/internal/together"
 )
 
 // clock is modelled time that a test sets.
@@ -86,6 +87,21 @@ func TestManyGoroutinesAttributeTime(t *testing.T) {
 	close(begin)
 	all.Wait()
 	assert.EqualValues(t, end, sum.Load())
+}
+
+// Calls that take no time and begin together count none, however much others spent before.
+func TestManyGoroutinesBeginCalls(t *testing.T) {
+	now := &clock{}
+	c := &counter{modelled: now}
+	for range 2000 {
+		now.now += time.Second // spent by others
+		together.Run(2, func(int) {
+			began, err := c.Before(call.MemAlloc)
+			assert.NoError(t, err)
+			c.After(call.MemAlloc, began, false)
+		})
+		require.Zero(t, c.figures[call.MemAlloc].nanos.Load())
+	}
 }
 
 // The JSON of a function's figures has its time in seconds.
