@@ -23,7 +23,7 @@ const (
 )
 
 // errTaken reports that another process has a device of the name.
-var errTaken = errors.New("fleet: a living process has a device of this name")
+var errTaken = errors.New("fleet: a living process has a device of this name, or the ledger's record of it cannot be read")
 
 // owned is a device of this process.
 type owned struct {

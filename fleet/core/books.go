@@ -16,12 +16,14 @@ type Books struct {
 	Gangs    []*Gang   // in the order of their tickets
 	Holds    []*Hold   // in the order of devices, then of tickets
 	Loads    map[string]Load
-	// Unreadable are keys whose records cannot be read. A device with such a record, or with such a hold, is granted to no gang.
+	// Unreadable are keys whose records cannot be read. A device with such a record is none here, and one with such a hold offers nothing: both
+	// are granted to no gang.
 	Unreadable []string
 
-	stale []ledger.Pair // ready marks without their hold
-	ready []ledger.Pair
-	keys  []string // of the snapshot
+	stale   []ledger.Pair          // ready marks without their hold
+	damaged map[string]ledger.Pair // the pairs of Unreadable
+	ready   []ledger.Pair
+	keys    []string // of the snapshot
 }
 
 // Reader makes books of snapshots. It keeps the records of the last snapshot, so that only changed ones are decoded. The zero value is
@@ -38,7 +40,7 @@ type decoded struct {
 
 // Read returns the books of a snapshot. The caller changes no record.
 func (r *Reader) Read(s ledger.Snapshot) *Books {
-	b := &Books{Revision: s.Revision, Loads: map[string]Load{}, keys: s.Keys}
+	b := &Books{Revision: s.Revision, Loads: map[string]Load{}, damaged: map[string]ledger.Pair{}, keys: s.Keys}
 	r.next = make(map[string]decoded, len(s.Pairs))
 	closed := map[string]bool{} // devices with a hold that cannot be read
 	for _, p := range s.Pairs {
@@ -60,7 +62,7 @@ func (r *Reader) Read(s ledger.Snapshot) *Books {
 		case *readyMark:
 			b.mark(p, record)
 		default:
-			b.Unreadable = append(b.Unreadable, p.Key)
+			b.Unreadable, b.damaged[p.Key] = append(b.Unreadable, p.Key), p
 			if rest, is := strings.CutPrefix(p.Key, holdPrefix); is {
 				name, _, _ := strings.Cut(rest, "/")
 				closed[name] = true
@@ -104,7 +106,7 @@ func decode(p ledger.Pair) any {
 		d := &Device{}
 		if json.Unmarshal(p.Value, d) == nil {
 			if d.Name = name; d.Check() == nil {
-				d.Incarnation, d.mod, d.lease = p.Create, p.Mod, p.Lease
+				d.Incarnation, d.written, d.mod, d.lease = p.Create, d.OfferBytes, p.Mod, p.Lease
 				return d
 			}
 		}

@@ -31,7 +31,7 @@ type OwnerStep struct {
 	Release []Hold // whose memory is no longer the gang's
 	Reserve []Hold
 	Commit  *ledger.Transaction // nil: none
-	Taken   bool                // another process has a device of that name
+	Taken   bool                // another process has a device of that name, or its record cannot be read
 	Ended   bool                // the owner's lease has ended, and with it this life of the device
 }
 
@@ -69,10 +69,11 @@ func (o *Owner) Step(b *Books) OwnerStep {
 	}
 	o.seen = b.Revision
 	d := b.Device(o.device.Name)
+	_, damaged := b.damaged[devicePrefix+o.device.Name]
 	switch mine := d != nil && d.lease == o.device.lease; {
 	case o.life != 0 && (!mine || d.Incarnation != o.life):
 		return o.end()
-	case d != nil && !mine:
+	case d != nil && !mine, damaged:
 		return OwnerStep{Taken: true}
 	case d == nil:
 		return OwnerStep{Commit: &ledger.Transaction{If: []ledger.Compare{{Key: devicePrefix + o.device.Name}}, Put: []ledger.Put{o.device.put()}}}
@@ -171,12 +172,12 @@ func (o *Owner) report(b *Books, d *Device, holds []*Hold) *ledger.Transaction {
 			return t
 		}
 	}
-	if d.OfferBytes != o.device.OfferBytes {
+	if d.written != o.device.OfferBytes {
 		t.Put = append(t.Put, o.device.put())
 	}
 	if load, known := b.Loads[d.Name]; !known || cmp.Or(load.FreeBytes-o.load.FreeBytes, int64(load.Pressure-o.load.Pressure), int64(load.Waiting-o.load.Waiting)) != 0 {
 		t.Put = append(t.Put, ledger.Put{Key: loadPrefix + d.Name, Value: value(o.load), Lease: o.device.lease})
-		t.If = append(t.If, ledger.Compare{Key: loadPrefix + d.Name, Mod: load.mod})
+		t.If = append(t.If, ledger.Compare{Key: loadPrefix + d.Name, Mod: cmp.Or(load.mod, b.damaged[loadPrefix+d.Name].Mod)})
 	}
 	if len(t.Put)+len(t.Delete) == 0 {
 		return nil

@@ -56,12 +56,16 @@ func mixed(x uint64) uint64 {
 }
 
 // Announce returns the transaction that makes a device without an owner known, or changes its offer; nil where the books have it. A device
-// with an owner is left as it is.
+// with an owner is left as it is, also where its record cannot be read.
 func (b *Books) Announce(d Device) *ledger.Transaction {
 	old := b.Device(d.Name)
-	d.Owned, d.lease, d.mod = false, 0, 0
+	damaged := b.damaged[devicePrefix+d.Name]
+	if damaged.Lease != 0 {
+		return nil
+	}
+	d.Owned, d.lease, d.mod = false, 0, damaged.Mod
 	if old != nil {
-		if old.Owned || old.OfferBytes == d.OfferBytes && old.Host == d.Host && old.Ordinal == d.Ordinal {
+		if old.Owned || old.written == d.OfferBytes && old.Host == d.Host && old.Ordinal == d.Ordinal {
 			return nil
 		}
 		d.mod = old.mod

@@ -51,6 +51,7 @@ type Device struct {
 	Labels     map[string]string `json:"labels,omitempty"`
 
 	Incarnation int64 `json:"-"` // the revision that made the key: the owner's present life
+	written     int64 // OfferBytes of the record, also of a device that is granted to no gang
 	mod, lease  int64
 }
 

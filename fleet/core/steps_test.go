@@ -240,3 +240,42 @@ func TestAReportOfManyHolds(t *testing.T) {
 	}
 	assert.Equal(t, many, answered)
 }
+
+// An owner, and who announces a device without one, write what differs from the ledger's records, and rest then, also where a record cannot
+// be read. A record of a device that has a lease may be an owner's: it stays.
+func TestAnUnreadableRecordIsAnsweredOnce(t *testing.T) {
+	offer := Device{Name: "a", OfferBytes: 8}
+	for _, key := range []string{"device/a", "device/b", "gang/t", "hold/a/", "hold/a/t", "load/a", "ready/a/t", "other"} {
+		for _, lease := range []int64{0, 7} {
+			for _, owned := range []bool{true, false} {
+				s := newStore(t)
+				o := NewOwner(offer, 1)
+				transactions := func() (n int) {
+					for {
+						commit := s.books().Announce(offer)
+						if owned {
+							commit = o.Step(s.reader.Read(s.s.Of(o.Keys()...))).Commit
+						}
+						if commit == nil {
+							return n
+						}
+						require.NoError(t, s.apply(commit), key)
+						require.Less(t, n, 10, "%s: %+v", key, commit)
+						n++
+					}
+				}
+				require.Positive(t, transactions())
+				require.NoError(t, s.apply(&ledger.Transaction{Put: []ledger.Put{{Key: key, Value: []byte("junk"), Lease: lease}}}))
+				want := 0
+				if owned && key == "load/a" || !owned && key == "device/a" && lease == 0 {
+					want = 1
+				}
+				assert.Equal(t, want, transactions(), "%s of lease %d, owned %t", key, lease, owned)
+				assert.Equal(t, owned && key == "device/a", o.ended, key)
+				late := NewOwner(offer, 2).Step(s.books())
+				assert.True(t, late.Taken, key)
+				assert.Nil(t, late.Commit, key)
+			}
+		}
+	}
+}
