@@ -93,17 +93,21 @@ func (l *Ledger) file(folder string, revision int64) string {
 	return filepath.Join(l.path, folder, fmt.Sprintf("%019d", revision))
 }
 
-// load reads a revision, from its copy where the first file is damaged or gone.
+// load reads a revision, from its copy where the first file is damaged or gone. Errors: of the file system, which says nothing about the
+// books; errDamaged where a file is there, and none is whole; and fs.ErrNotExist where both are gone.
 func (l *Ledger) load(revision int64) (s ledger.Snapshot, sum string, err error) {
 	for _, folder := range []string{booksFolder, copiesFolder} {
-		var file []byte
-		if file, err = readBounded(l.file(folder, revision)); err == nil {
-			if s, sum, err = parse(file, revision); err == nil {
+		file, failure := readBounded(l.file(folder, revision))
+		if failure == nil {
+			if s, sum, failure = parse(file, revision); failure == nil {
 				return s, sum, nil
 			}
 		}
+		if err == nil || errors.Is(err, fs.ErrNotExist) || errors.Is(err, errDamaged) && !errors.Is(failure, fs.ErrNotExist) {
+			err = failure
+		}
 	}
-	return s, "", err
+	return ledger.Snapshot{}, "", err
 }
 
 func readBounded(name string) ([]byte, error) {
@@ -155,11 +159,11 @@ func (l *Ledger) newest() (state, error) {
 		switch {
 		case err == nil:
 			return state{s, sum, all}, nil
-		case errors.Is(err, fs.ErrNotExist) && missing != last:
-			missing = last
-			continue
 		case !errors.Is(err, errDamaged) && !errors.Is(err, fs.ErrNotExist):
 			return state{}, err
+		case missing != last: // its copy may be one that was deleted
+			missing = last
+			continue
 		}
 		if lives, err := l.anyLease(); err != nil || lives {
 			return state{}, errors.Join(&CorruptError{l.file(booksFolder, last), errDamaged}, err)

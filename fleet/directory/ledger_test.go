@@ -366,6 +366,50 @@ func TestBooksAreCutAtEveryByte(t *testing.T) {
 	assert.Equal(t, next+1, last, "numbers rise: a fence does not come back")
 }
 
+// Books whose files are damaged or gone begin empty where no lease lives, at their number: the next transaction is carried out, with its
+// copy, and deletes old files. A file that cannot be read is no damaged one.
+func TestBooksWithoutAWholeFile(t *testing.T) {
+	damaged := func(name string) error { return os.Truncate(name, 9) }
+	unreadable := func(name string) error { return errors.Join(os.Remove(name), os.Mkdir(name, 0o700)) }
+	for name, x := range map[string]struct {
+		first, second func(name string) error
+		err           error
+	}{
+		"both are damaged":                        {damaged, damaged, nil},
+		"one is damaged, and its copy gone":       {damaged, os.Remove, nil},
+		"one is gone, and its copy damaged":       {os.Remove, damaged, nil},
+		"one cannot be read, and its copy gone":   {unreadable, os.Remove, unix.EISDIR},
+		"one is gone, and its copy cannot be":     {os.Remove, unreadable, unix.EISDIR},
+		"one cannot be read, the copy damaged":    {unreadable, damaged, unix.EISDIR},
+		"one is damaged, its copy cannot be read": {damaged, unreadable, unix.EISDIR},
+	} {
+		for _, before := range []int64{1, keptRevisions + 5} {
+			l := open(t, t.TempDir())
+			ctx := t.Context()
+			for range before {
+				_, err := l.Commit(ctx, put("k", "1", 0))
+				require.NoError(t, err)
+			}
+			require.NoError(t, x.first(l.file(booksFolder, before)), name)
+			require.NoError(t, x.second(l.file(copiesFolder, before)), name)
+			next, err := l.Commit(ctx, put("m", "3", 0))
+			require.ErrorIs(t, err, x.err, name)
+			if err != nil {
+				_, err = l.Read(ctx)
+				require.ErrorIs(t, err, x.err, name)
+				continue
+			}
+			assert.Equal(t, before+1, next, name)
+			assert.FileExists(t, l.file(copiesFolder, next), name)
+			assert.NoFileExists(t, l.file(booksFolder, next-keptRevisions), name)
+			s, err := l.Read(ctx)
+			require.NoError(t, err, name)
+			require.Len(t, s.Pairs, 1, name)
+			assert.Equal(t, "m", s.Pairs[0].Key, name)
+		}
+	}
+}
+
 // A disk that is full at any byte fails the transaction and changes nothing; a dead holder's pairs are gone nevertheless.
 func TestAFullDisk(t *testing.T) {
 	l := open(t, t.TempDir())
