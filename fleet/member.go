@@ -37,7 +37,10 @@ type Member struct {
 
 	running context.Context //nolint:containedctx // its end is Close's
 	stop    context.CancelFunc
-	tasks   sync.WaitGroup
+	tasks   sync.WaitGroup // owners, grants, and calls that have begun
+
+	lock sync.Mutex // of the field below, and of the first task of a call
+	over bool       // Close was called: no call begins
 }
 
 // Join makes devices known to the fleet of a ledger, and returns when the ledger has them. Without devices the process can only request. It
@@ -94,11 +97,31 @@ func (m *Member) own(d Device) (*owned, error) {
 }
 
 // Close leaves the fleet: the devices' gangs lose their grants, and waiting calls fail with ErrClosed. It waits until all reservations are
-// released. Idempotent.
+// released, and until the calls have ended. Idempotent.
 func (m *Member) Close() error {
+	m.lock.Lock()
+	m.over = true
+	m.lock.Unlock()
 	m.stop()
 	m.tasks.Wait()
 	return nil
+}
+
+// begin counts a call, for which Close waits. The context ends with the member, too. The caller calls end once.
+func (m *Member) begin(ctx context.Context) (running context.Context, end func(), err error) {
+	m.lock.Lock()
+	defer m.lock.Unlock()
+	if m.over {
+		return nil, nil, ErrClosed
+	}
+	m.tasks.Add(1)
+	running, cancel := context.WithCancel(ctx)
+	left := context.AfterFunc(m.running, cancel)
+	return running, func() {
+		left()
+		cancel()
+		m.tasks.Done()
+	}, nil
 }
 
 // Claim returns the reservation that a gang has on a device of this process, for a part of the gang that runs here and was given the
@@ -109,12 +132,14 @@ func (m *Member) Claim(ctx context.Context, device string, t Ticket) (*vram.Rese
 	if o == nil {
 		return nil, &ArgumentError{"Claim", fmt.Errorf("device %.40q is not of this process", device)}
 	}
-	if m.running.Err() != nil {
-		return nil, ErrClosed
-	}
-	s, err := m.ledger.Read(ctx, core.HoldKey(device, t.Name))
+	ctx, end, err := m.begin(ctx)
 	if err != nil {
 		return nil, err
+	}
+	defer end()
+	s, err := m.ledger.Read(ctx, core.HoldKey(device, t.Name))
+	if err != nil {
+		return nil, m.closedOr(err)
 	}
 	var reader core.Reader
 	if h := reader.Read(s).Hold(device, t.Name); h == nil || h.Fence != t.Fence {
@@ -150,9 +175,14 @@ func (m *Member) Place(ctx context.Context, bytes int64, tenant string) (Placeme
 	if bytes < 1 {
 		return Placement{}, &ArgumentError{"Place", fmt.Errorf("%d bytes: want 1 or more", bytes)}
 	}
-	s, err := m.ledger.Read(ctx)
+	ctx, end, err := m.begin(ctx)
 	if err != nil {
 		return Placement{}, err
+	}
+	defer end()
+	s, err := m.ledger.Read(ctx)
+	if err != nil {
+		return Placement{}, m.closedOr(err)
 	}
 	var reader core.Reader
 	d, now := reader.Read(s).Place(bytes, tenant)

@@ -121,9 +121,11 @@ func (m *Member) Reserve(ctx context.Context, r Request) (*Grant, error) {
 	if err := r.Check(); err != nil {
 		return nil, &ArgumentError{"Reserve", err}
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(m.running, cancel)() //nolint:contextcheck // the member's end ends the call, too
+	ctx, end, err := m.begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer end()
 	lease, err := m.ledger.Lease(ctx, LeaseTime)
 	if err != nil {
 		return nil, m.closedOr(err)

@@ -16,6 +16,7 @@ import (
 	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/cudadrv/sim"
 	"github.com/go-vram/vram/fleet/core"
+	"github.com/go-vram/vram/fleet/ledger"
 )
 
 // While an owner joins, notes failures, reserves and releases, goroutines that ask get a reservation with the fence they ask for or none, and
@@ -76,27 +77,80 @@ func TestHowOftenFiguresAreRead(t *testing.T) {
 	})
 }
 
-// leaseless is a ledger that makes no lease before the context ends.
-type leaseless struct{ Ledger }
-
-func (leaseless) Lease(ctx context.Context, _ time.Duration) (Lease, error) {
-	<-ctx.Done()
-	return nil, fmt.Errorf("no lease: %w", ctx.Err())
+// slow is a ledger whose calls last until their context ends, and then until a test lets them go. With leases it makes leases at once, whose
+// Close lasts as long.
+type slow struct {
+	Ledger
+	leases bool
+	free   chan struct{}
 }
 
-// A member that is closed while a request waits for its lease ends the request.
-func TestCloseMeetsARequestForALease(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		m, err := Join(t.Context(), leaseless{})
-		require.NoError(t, err)
-		failed := make(chan error, 1)
-		go func() {
+func (s slow) lasts(ctx context.Context) error {
+	<-ctx.Done()
+	<-s.free
+	return fmt.Errorf("slow: %w", ctx.Err())
+}
+
+func (s slow) Lease(ctx context.Context, _ time.Duration) (Lease, error) {
+	if s.leases {
+		return slowLease{s.free}, nil
+	}
+	return nil, s.lasts(ctx)
+}
+
+func (s slow) Read(ctx context.Context, _ ...string) (ledger.Snapshot, error) {
+	return ledger.Snapshot{}, s.lasts(ctx)
+}
+
+type slowLease struct{ free chan struct{} }
+
+func (slowLease) ID() int64             { return 1 }
+func (slowLease) Done() <-chan struct{} { return nil }
+func (l slowLease) Close() error {
+	<-l.free
+	return nil
+}
+
+// A member that is closed ends the calls that wait in the ledger, and returns after them. Later calls are refused.
+func TestCloseMeetsACall(t *testing.T) {
+	for name, x := range map[string]struct {
+		leases bool
+		call   func(m *Member) error
+	}{
+		"a lease": {false, func(m *Member) error {
 			_, err := m.Reserve(context.Background(), Request{Wants: []Want{{Bytes: 1}}})
-			failed <- err
-		}()
-		synctest.Wait()
-		assert.Empty(t, failed)
-		require.NoError(t, m.Close())
-		require.ErrorIs(t, <-failed, ErrClosed)
-	})
+			return err
+		}},
+		"a request": {true, func(m *Member) error {
+			_, err := m.Reserve(context.Background(), Request{Wants: []Want{{Bytes: 1}}})
+			return err
+		}},
+		"a claim": {false, func(m *Member) error {
+			_, err := m.Claim(context.Background(), "a", Ticket{})
+			return err
+		}},
+		"a placement": {false, func(m *Member) error {
+			_, err := m.Place(context.Background(), 1, "")
+			return err
+		}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			l := slow{leases: x.leases, free: make(chan struct{})}
+			m, err := Join(t.Context(), l)
+			require.NoError(t, err, name)
+			m.owned = []*owned{{record: core.Device{Name: "a"}}}
+			failed, closed := make(chan error, 1), make(chan error, 1)
+			go func() { failed <- x.call(m) }()
+			synctest.Wait()
+			assert.Empty(t, failed, name)
+			go func() { closed <- m.Close() }()
+			synctest.Wait()
+			assert.Empty(t, closed, "%s: the call uses the ledger", name)
+			require.ErrorIs(t, x.call(m), ErrClosed, name)
+			close(l.free)
+			require.NoError(t, <-closed, name)
+			require.ErrorIs(t, <-failed, ErrClosed, name)
+			require.NoError(t, m.Close(), name)
+		})
+	}
 }
