@@ -163,6 +163,7 @@ func (m *Member) granted(g *gang, step core.RequesterStep) *Grant {
 	}
 	m.tasks.Go(func() {
 		defer close(grant.done)
+		defer stop()
 		_, err := g.next(ctx)
 		if released := err != nil && ctx.Err() != nil && m.running.Err() == nil; !released {
 			grant.err = errors.Join(ErrLost, g.lease.Close())

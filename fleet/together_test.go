@@ -154,3 +154,54 @@ func TestCloseMeetsACall(t *testing.T) {
 		})
 	}
 }
+
+// counted is a context that counts the contexts that were made of it and have not ended.
+type counted struct {
+	context.Context
+	children *atomic.Int64
+}
+
+// Value hides the context inside, which would have the children.
+func (counted) Value(any) any { return nil }
+
+func (c counted) AfterFunc(run func()) (stop func() bool) {
+	c.children.Add(1)
+	stopped := context.AfterFunc(c.Context, run)
+	return func() bool {
+		c.children.Add(-1)
+		return stopped()
+	}
+}
+
+// ended is a lease that has ended.
+type ended struct{ Lease }
+
+func (ended) Done() <-chan struct{} {
+	done := make(chan struct{})
+	close(done)
+	return done
+}
+func (ended) Close() error { return nil }
+
+// granted makes a grant of a lease by a ledger.
+func granted(m *Member, l Ledger, lease Lease) *Grant {
+	requester := core.NewRequester("t", 1, Request{Policy: Pack, Wants: []Want{{Bytes: 1}}}, core.DefaultSettings())
+	return m.granted(&gang{ledger: l, lease: lease, requester: requester}, core.RequesterStep{
+		Gang: &core.Gang{Ticket: "t"}, Holds: []*core.Hold{{Device: "a", Fence: 1}}, Devices: []*core.Device{{Name: "a"}},
+	})
+}
+
+// A grant that has ended leaves nothing in its member, also where it is not released.
+func TestALostGrantLeavesNothing(t *testing.T) {
+	m, err := Join(t.Context(), nil)
+	require.NoError(t, err)
+	children := new(atomic.Int64)
+	m.running = counted{m.running, children}
+	for range 3 {
+		grant := granted(m, nil, ended{})
+		<-grant.Done()
+		require.ErrorIs(t, grant.Err(), ErrLost)
+	}
+	assert.Zero(t, children.Load())
+	require.NoError(t, m.Close())
+}
