@@ -8,6 +8,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-vram/vram"
@@ -58,12 +59,13 @@ type Part struct {
 
 // Grant is the memory of a gang. Release ends it.
 type Grant struct {
-	ticket Ticket
-	parts  []Part
-	gang   *gang
-	stop   context.CancelFunc
-	done   chan struct{}
-	err    error // written before done is closed
+	ticket   Ticket
+	parts    []Part
+	gang     *gang
+	released atomic.Bool // Release was called
+	stop     context.CancelFunc
+	done     chan struct{}
+	err      error // written before done is closed
 }
 
 // Ticket returns the ticket, for the parts of the gang in other processes.
@@ -75,7 +77,7 @@ func (g *Grant) Parts() []Part { return g.parts }
 // Done is closed when the grant has ended.
 func (g *Grant) Done() <-chan struct{} { return g.done }
 
-// Err returns nil before the end and after Release, else ErrLost.
+// Err returns nil before the end, and where Release came before it; else ErrLost.
 func (g *Grant) Err() error {
 	select {
 	case <-g.done:
@@ -88,6 +90,7 @@ func (g *Grant) Err() error {
 // Release gives the memory back: the owners release memory that was not drawn. It returns when the lease has ended; the owners need some
 // milliseconds more. Idempotent. Errors: the ledger's, whose leases end nevertheless, at the latest when their time is over.
 func (g *Grant) Release() error {
+	g.released.Store(true)
 	g.stop()
 	<-g.done
 	return g.gang.lease.Close()
@@ -164,8 +167,8 @@ func (m *Member) granted(g *gang, step core.RequesterStep) *Grant {
 	m.tasks.Go(func() {
 		defer close(grant.done)
 		defer stop()
-		_, err := g.next(ctx)
-		if released := err != nil && ctx.Err() != nil && m.running.Err() == nil; !released {
+		_, _ = g.next(ctx) // each result is the end
+		if !grant.released.Load() {
 			grant.err = errors.Join(ErrLost, g.lease.Close())
 		}
 	})

@@ -205,3 +205,29 @@ func TestALostGrantLeavesNothing(t *testing.T) {
 	assert.Zero(t, children.Load())
 	require.NoError(t, m.Close())
 }
+
+// A grant that is released is not lost, also where the member ends before the goroutine that watches it has seen that.
+func TestAReleasedGrantIsNotLost(t *testing.T) {
+	for _, closes := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			l := slow{free: make(chan struct{})}
+			m, err := Join(t.Context(), l)
+			require.NoError(t, err)
+			grant := granted(m, l, slowLease{l.free})
+			results := make(chan error, 2)
+			go func() { results <- grant.Release() }()
+			synctest.Wait() // until the read has ended
+			assert.Empty(t, results)
+			if closes {
+				go func() { results <- m.Close() }()
+				synctest.Wait()
+			}
+			close(l.free)
+			require.NoError(t, <-results)
+			require.NoError(t, grant.Err())
+			require.NoError(t, grant.Release())
+			require.NoError(t, grant.Err())
+			require.NoError(t, m.Close())
+		})
+	}
+}
