@@ -1,10 +1,12 @@
 package fleet
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
 
+	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/fleet/core"
 	"github.com/go-vram/vram/fleet/ledger"
 )
@@ -13,6 +15,10 @@ import (
 var (
 	// ErrClosed reports a call after Member.Close or the ledger's Close.
 	ErrClosed = ledger.ErrClosed
+	// ErrNotOpen refuses a call on a nil or zero Member or Grant.
+	ErrNotOpen = vram.ErrNotOpen
+	// ErrNilContext refuses a nil context.
+	ErrNilContext = vram.ErrNilContext
 	// ErrLost reports that a grant has ended without Release: a device or its owner is gone, the lease has ended, or the ledger is closed.
 	ErrLost = errors.New("fleet: the grant is lost")
 	// ErrFenced refuses a ticket that has no living grant on the device, or is older than the device's grant for it.
@@ -20,6 +26,17 @@ var (
 	// ErrNoDevice reports that no device of the fleet could ever serve the bytes.
 	ErrNoDevice = errors.New("fleet: no device is large enough")
 )
+
+// check returns the error of a call with a nil context or ledger.
+func check(ctx context.Context, l Ledger, call string) error {
+	if ctx == nil {
+		return ErrNilContext
+	}
+	if l == nil {
+		return &ArgumentError{call, errors.New("the ledger is nil")}
+	}
+	return nil
+}
 
 // ArgumentError refuses an argument.
 type ArgumentError struct {

@@ -46,8 +46,11 @@ type Member struct {
 // Join makes devices known to the fleet of a ledger, and returns when the ledger has them. Without devices the process can only request. It
 // blocks while another living process has a device of the same name, until the context ends. The member keeps goroutines until Close.
 // Should its lease end, as after a long pause, it gives back the gangs' memory and joins again by itself. The caller keeps the ledger open
-// until Close has returned. Errors: *ArgumentError, the context's, the errors of the devices' first use, and ErrClosed.
+// until Close has returned. Errors: ErrNilContext, *ArgumentError, the context's, the errors of the devices' first use, and ErrClosed.
 func Join(ctx context.Context, l Ledger, devices ...Device) (*Member, error) {
+	if err := check(ctx, l, "Join"); err != nil {
+		return nil, err
+	}
 	host, err := os.Hostname()
 	if err != nil {
 		return nil, fmt.Errorf("fleet: %w", err)
@@ -97,8 +100,11 @@ func (m *Member) own(d Device) (*owned, error) {
 }
 
 // Close leaves the fleet: the devices' gangs lose their grants, and waiting calls fail with ErrClosed. It waits until all reservations are
-// released, and until the calls have ended. Idempotent.
+// released, and until the calls have ended. Idempotent. Error: ErrNotOpen.
 func (m *Member) Close() error {
+	if !m.made() {
+		return ErrNotOpen
+	}
 	m.lock.Lock()
 	m.over = true
 	m.lock.Unlock()
@@ -107,8 +113,18 @@ func (m *Member) Close() error {
 	return nil
 }
 
-// begin counts a call, for which Close waits. The context ends with the member, too. The caller calls end once.
+// made reports whether Join has made the member.
+func (m *Member) made() bool { return m != nil && m.running != nil }
+
+// begin counts a call, for which Close waits. The context ends with the member, too. The caller calls end once. Errors: ErrNotOpen,
+// ErrNilContext and ErrClosed.
 func (m *Member) begin(ctx context.Context) (running context.Context, end func(), err error) {
+	if !m.made() {
+		return nil, nil, ErrNotOpen
+	}
+	if ctx == nil {
+		return nil, nil, ErrNilContext
+	}
 	m.lock.Lock()
 	defer m.lock.Unlock()
 	if m.over {
@@ -126,17 +142,17 @@ func (m *Member) begin(ctx context.Context) (running context.Context, end func()
 
 // Claim returns the reservation that a gang has on a device of this process, for a part of the gang that runs here and was given the
 // ticket. It asks the ledger whether the grant lives. The reservation is the grant's: the caller does not release it. Errors: ErrFenced,
-// *ArgumentError for a device that is not of this process, the context's, ErrClosed and the ledger's.
+// *ArgumentError for a device that is not of this process, the context's, ErrNotOpen, ErrNilContext, ErrClosed and the ledger's.
 func (m *Member) Claim(ctx context.Context, device string, t Ticket) (*vram.Reservation, error) {
-	o := m.find(device)
-	if o == nil {
-		return nil, &ArgumentError{"Claim", fmt.Errorf("device %.40q is not of this process", device)}
-	}
 	ctx, end, err := m.begin(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer end()
+	o := m.find(device)
+	if o == nil {
+		return nil, &ArgumentError{"Claim", fmt.Errorf("device %.40q is not of this process", device)}
+	}
 	s, err := m.ledger.Read(ctx, core.HoldKey(device, t.Name))
 	if err != nil {
 		return nil, m.closedOr(err)
@@ -170,16 +186,16 @@ type Placement struct {
 
 // Place names the device that will serve a request of so many bytes soonest: one with room, without a queue and under low pressure. Among
 // equals each tenant has an order of its own, so that tenants spread and each finds its caches. It reserves nothing, and reads the ledger
-// once. Errors: ErrNoDevice, *ArgumentError, the context's, ErrClosed and the ledger's.
+// once. Errors: ErrNoDevice, *ArgumentError, the context's, ErrNotOpen, ErrNilContext, ErrClosed and the ledger's.
 func (m *Member) Place(ctx context.Context, bytes int64, tenant string) (Placement, error) {
-	if bytes < 1 {
-		return Placement{}, &ArgumentError{"Place", fmt.Errorf("%d bytes: want 1 or more", bytes)}
-	}
 	ctx, end, err := m.begin(ctx)
 	if err != nil {
 		return Placement{}, err
 	}
 	defer end()
+	if bytes < 1 {
+		return Placement{}, &ArgumentError{"Place", fmt.Errorf("%d bytes: want 1 or more", bytes)}
+	}
 	s, err := m.ledger.Read(ctx)
 	if err != nil {
 		return Placement{}, m.closedOr(err)

@@ -68,17 +68,40 @@ type Grant struct {
 	err      error // written before done is closed
 }
 
+// made reports whether Reserve has made the grant.
+func (g *Grant) made() bool { return g != nil && g.done != nil }
+
 // Ticket returns the ticket, for the parts of the gang in other processes.
-func (g *Grant) Ticket() Ticket { return g.ticket }
+func (g *Grant) Ticket() Ticket {
+	if !g.made() {
+		return Ticket{}
+	}
+	return g.ticket
+}
 
 // Parts returns the memory of each want, in the order of the request. The caller changes nothing in it.
-func (g *Grant) Parts() []Part { return g.parts }
+func (g *Grant) Parts() []Part {
+	if !g.made() {
+		return nil
+	}
+	return g.parts
+}
 
-// Done is closed when the grant has ended.
-func (g *Grant) Done() <-chan struct{} { return g.done }
+// Done is closed when the grant has ended. A nil or zero grant has.
+func (g *Grant) Done() <-chan struct{} {
+	if !g.made() {
+		over := make(chan struct{})
+		close(over)
+		return over
+	}
+	return g.done
+}
 
-// Err returns nil before the end, and where Release came before it; else ErrLost.
+// Err returns nil before the end, and where Release came before it; else ErrLost. Of a nil or zero grant it returns ErrNotOpen.
 func (g *Grant) Err() error {
+	if !g.made() {
+		return ErrNotOpen
+	}
 	select {
 	case <-g.done:
 		return g.err
@@ -88,8 +111,11 @@ func (g *Grant) Err() error {
 }
 
 // Release gives the memory back: the owners release memory that was not drawn. It returns when the lease has ended; the owners need some
-// milliseconds more. Idempotent. Errors: the ledger's, whose leases end nevertheless, at the latest when their time is over.
+// milliseconds more. Idempotent. Errors: ErrNotOpen, and the ledger's, whose leases end nevertheless, at the latest when their time is over.
 func (g *Grant) Release() error {
+	if !g.made() {
+		return ErrNotOpen
+	}
 	g.released.Store(true)
 	g.stop()
 	<-g.done
@@ -109,9 +135,14 @@ type gang struct {
 
 // Reserve waits until every want of a request is served, each by a device of its own, and returns the grant; all or nothing. The context's end
 // takes the request back. Policy is Pack where it is empty; Holder and Since are for people, and filled where they are empty.
-// Errors: *WaitError with the context's error, *ArgumentError, ErrLost where the request's lease ended, and ErrClosed. After an error
-// nothing is held.
+// Errors: *WaitError with the context's error, *ArgumentError, ErrLost where the request's lease ended, ErrNotOpen, ErrNilContext, and
+// ErrClosed. After an error nothing is held.
 func (m *Member) Reserve(ctx context.Context, r Request) (*Grant, error) {
+	ctx, end, err := m.begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer end()
 	if r.Policy == "" {
 		r.Policy = Pack
 	}
@@ -124,11 +155,6 @@ func (m *Member) Reserve(ctx context.Context, r Request) (*Grant, error) {
 	if err := r.Check(); err != nil {
 		return nil, &ArgumentError{"Reserve", err}
 	}
-	ctx, end, err := m.begin(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer end()
 	lease, err := m.ledger.Lease(ctx, LeaseTime)
 	if err != nil {
 		return nil, m.closedOr(err)

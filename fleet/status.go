@@ -46,8 +46,11 @@ type GangStatus struct {
 	Holders []string    `json:"holders,omitempty"` // tickets that hold memory of its devices
 }
 
-// Look reads the state of a fleet. Errors: the context's and the ledger's.
+// Look reads the state of a fleet. Errors: ErrNilContext, *ArgumentError, the context's and the ledger's.
 func Look(ctx context.Context, l Ledger) (Status, error) {
+	if err := check(ctx, l, "Look"); err != nil {
+		return Status{}, err
+	}
 	s, err := l.Read(ctx)
 	if err != nil {
 		return Status{}, err
@@ -83,8 +86,11 @@ func statusOf(g *core.Gang) GangStatus {
 }
 
 // Plain makes a device known that no process owns: its holds are counted, and its users obey them. It stays in the ledger. A
-// device with an owner is left as it is. Errors: *ArgumentError, the context's and the ledger's.
+// device with an owner is left as it is. Errors: ErrNilContext, *ArgumentError, the context's and the ledger's.
 func Plain(ctx context.Context, l Ledger, d core.Device) error {
+	if err := check(ctx, l, "Plain"); err != nil {
+		return err
+	}
 	if err := d.Check(); err != nil {
 		return &ArgumentError{"Plain", err}
 	}

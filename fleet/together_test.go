@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -193,7 +194,7 @@ func granted(m *Member, l Ledger, lease Lease) *Grant {
 
 // A grant that has ended leaves nothing in its member, also where it is not released.
 func TestALostGrantLeavesNothing(t *testing.T) {
-	m, err := Join(t.Context(), nil)
+	m, err := Join(t.Context(), slow{})
 	require.NoError(t, err)
 	children := new(atomic.Int64)
 	m.running = counted{m.running, children}
@@ -230,4 +231,68 @@ func TestAReleasedGrantIsNotLost(t *testing.T) {
 			require.NoError(t, m.Close())
 		})
 	}
+}
+
+// Each function, and each method of a nil and of a zero member, grant and request, returns with nil and zero arguments: with a typed error, or
+// without a result.
+func TestCallsWithNilAndZeroValuesReturn(t *testing.T) {
+	var noContext context.Context
+	l := slow{}
+	var argument *ArgumentError
+	refused := func(name string, want, err error) {
+		if want == nil {
+			assert.True(t, errors.As(err, &argument), "%s: %v", name, err)
+		} else {
+			assert.ErrorIs(t, err, want, name)
+		}
+	}
+	open, err := Join(t.Context(), l)
+	require.NoError(t, err)
+	for name, m := range map[string]*Member{"nil": nil, "zero": {}, "open": open} {
+		for _, ctx := range []context.Context{noContext, t.Context()} {
+			if m == open && ctx != nil {
+				continue
+			}
+			want := ErrNotOpen
+			if m == open {
+				want = ErrNilContext
+			}
+			_, err := m.Reserve(ctx, Request{})
+			refused(name+" Reserve", want, err)
+			_, err = m.Claim(ctx, "", Ticket{})
+			refused(name+" Claim", want, err)
+			_, err = m.Place(ctx, 0, "")
+			refused(name+" Place", want, err)
+		}
+		if m != open {
+			refused(name+" Close", ErrNotOpen, m.Close())
+		}
+	}
+	require.NoError(t, open.Close())
+	for name, g := range map[string]*Grant{"nil": nil, "zero": {}} {
+		assert.Zero(t, g.Ticket(), name)
+		assert.Empty(t, g.Parts(), name)
+		<-g.Done()
+		refused(name+" Err", ErrNotOpen, g.Err())
+		refused(name+" Release", ErrNotOpen, g.Release())
+	}
+	for name, call := range map[string]func(ctx context.Context, l Ledger) error{
+		"Join":  func(ctx context.Context, l Ledger) error { _, err := Join(ctx, l, Device{}); return err },
+		"Look":  func(ctx context.Context, l Ledger) error { _, err := Look(ctx, l); return err },
+		"Plain": func(ctx context.Context, l Ledger) error { return Plain(ctx, l, core.Device{}) },
+	} {
+		refused(name, ErrNilContext, call(noContext, nil))
+		refused(name, ErrNilContext, call(noContext, l))
+		refused(name, nil, call(t.Context(), nil))
+	}
+	_, err = ParseTicket("")
+	refused("ParseTicket", nil, err)
+	refused("Plain", nil, Plain(t.Context(), l, core.Device{}))
+	assert.Equal(t, "@0", Ticket{}.String())
+	require.Error(t, (*Request)(nil).Check())
+	require.Error(t, new(Request).Check())
+	require.Error(t, (*core.Device)(nil).Check())
+	require.Error(t, new(core.Device).Check())
+	assert.Equal(t, 4, reflect.TypeFor[*Member]().NumMethod(), "all are called here")
+	assert.Equal(t, 5, reflect.TypeFor[*Grant]().NumMethod(), "all are called here")
 }

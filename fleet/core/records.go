@@ -164,6 +164,9 @@ func checkLabels(labels map[string]string) error {
 
 // Check returns the error of a device that cannot be in the books.
 func (d *Device) Check() error {
+	if d == nil {
+		return errors.New("the device is nil")
+	}
 	if d.OfferBytes < 0 || d.OfferBytes > MostBytes {
 		return fmt.Errorf("device %s offers %d bytes: want 0 to 2^50", d.Name, d.OfferBytes)
 	}
@@ -179,6 +182,8 @@ func (d *Device) Check() error {
 // Check returns the error of a request that cannot be in the books.
 func (r *Request) Check() error {
 	switch {
+	case r == nil:
+		return errors.New("the request is nil")
 	case len(r.Wants) == 0 || len(r.Wants) > MostWants:
 		return fmt.Errorf("%d wants: want 1 to %d", len(r.Wants), MostWants)
 	case r.Policy != Pack && r.Policy != Spread:
