@@ -80,6 +80,9 @@ func (e *lease) Close() error {
 // LeaseFiles returns the locked files of the leases that l has made. A process that inherits one keeps the lease, until it has ended, too; Close
 // ends it nevertheless. The caller closes none.
 func (l *Ledger) LeaseFiles() (all []*os.File) {
+	if !l.made() {
+		return nil
+	}
 	l.lock.Lock()
 	defer l.lock.Unlock()
 	for e := range l.leases {

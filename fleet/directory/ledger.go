@@ -41,7 +41,7 @@ const (
 	temporaryPrefix = "tmp-"
 )
 
-// Ledger is a folder of one host. Open makes one.
+// Ledger is a folder of one host. Open makes one; a nil or zero one refuses each call with fleet.ErrNotOpen.
 type Ledger struct {
 	path  string
 	write func(f *os.File, file []byte) (int, error)
@@ -103,8 +103,17 @@ func (l *Ledger) clean() error {
 	return err
 }
 
-// ended returns ErrClosed after Close, or the context's error.
+// made reports whether Open has made the ledger.
+func (l *Ledger) made() bool { return l != nil && l.closed != nil }
+
+// ended returns the error of a call that cannot be made: fleet.ErrNotOpen, fleet.ErrNilContext, ErrClosed after Close, or the context's.
 func (l *Ledger) ended(ctx context.Context) error {
+	if !l.made() {
+		return fleet.ErrNotOpen
+	}
+	if ctx == nil {
+		return fleet.ErrNilContext
+	}
 	select {
 	case <-l.closed:
 		return ledger.ErrClosed
@@ -240,6 +249,9 @@ func (l *Ledger) suspects(s ledger.Snapshot) bool {
 
 // Close implements fleet.Ledger.
 func (l *Ledger) Close() error {
+	if !l.made() {
+		return fleet.ErrNotOpen
+	}
 	l.lock.Lock()
 	if !l.over {
 		l.over = true

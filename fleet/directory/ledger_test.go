@@ -41,6 +41,34 @@ func put(key, text string, lease int64, compares ...ledger.Compare) ledger.Trans
 	return ledger.Transaction{If: compares, Put: []ledger.Put{{Key: key, Value: []byte(text), Lease: lease}}}
 }
 
+// A nil or zero ledger refuses each call, and an open one a nil context.
+func TestANilOrZeroLedger(t *testing.T) {
+	var noContext context.Context
+	opened := open(t, t.TempDir())
+	for name, l := range map[string]*Ledger{"nil": nil, "zero": {}, "open": opened} {
+		for _, ctx := range []context.Context{noContext, t.Context()} {
+			want := fleet.ErrNotOpen
+			if l == opened {
+				want = fleet.ErrNilContext
+			}
+			if l == opened && ctx != nil {
+				continue
+			}
+			_, err := l.Lease(ctx, 0)
+			require.ErrorIs(t, err, want, name)
+			_, err = l.Read(ctx)
+			require.ErrorIs(t, err, want, name)
+			_, err = l.Commit(ctx, ledger.Transaction{})
+			require.ErrorIs(t, err, want, name)
+			require.ErrorIs(t, l.Wait(ctx, 0), want, name)
+		}
+		assert.Empty(t, l.LeaseFiles(), name)
+		if l != opened {
+			require.ErrorIs(t, l.Close(), fleet.ErrNotOpen, name)
+		}
+	}
+}
+
 // The ledger keeps the promises of every ledger.
 func TestPromises(t *testing.T) {
 	ledgertest.Run(t, func(t *testing.T) ledgertest.Books {
