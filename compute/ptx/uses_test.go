@@ -172,6 +172,17 @@ func TestUsesThroughMemory(t *testing.T) {
 	}
 }
 
+// A pointer that a loop stores at a place which moves may be at each later place.
+func TestUsesThroughMovingPlaces(t *testing.T) {
+	for space, name := range map[string]string{"local": "depot", "shared": "tile"} {
+		for place := range 3 {
+			text := fmt.Sprintf("mov.u64 %%rd1, %[2]s; again: st.%[1]s.u64 [%%rd1], %%a; @%%p2 mov.b64 %%rd1, %%rd3; add.s64 %%rd3, %%rd1, 8; @%%p1 bra again; "+
+				"ld.%[1]s.u64 %%rd2, [%[2]s+%[3]d]; st.u32 [%%rd2], 1; ld.u32 %%r2, [%%b];", space, name, 8*place)
+			assert.Equal(t, "a:w b:r", usesOf(t, text), text)
+		}
+	}
+}
+
 // The result of floating-point arithmetic is an index, even if its operand is from memory; an integer may be a pointer.
 func TestUsesOfFloatingPointNumbers(t *testing.T) {
 	for _, op := range []string{"add.T R, R, C;", "sub.T R, R, C;", "min.T R, R, C;", "max.T R, R, C;", "neg.T R, R;"} {

@@ -114,6 +114,16 @@ func TestGoroutinesOfBlocksThatMeet(t *testing.T) {
 	}
 }
 
+// Sums of each block are in its order, on any number of goroutines that take several parts of the blocks: the result of each rounds.
+func TestGoroutinesOfRoundedSums(t *testing.T) {
+	t.Parallel()
+	k := compile(t, prelude+`mov.u32 %r4, %ctaid.x; cvt.rn.f32.u32 %f1, %r4;
+		red.global.add.f32 [%d1], 0f4CBEBC20; red.global.add.f32 [%d1], %f1; red.global.add.f32 [%d1], 0fCCBEBC20; red.global.add.f32 [%d1], 0f3E800000; ret; }`)
+	for _, blocks := range []uint32{16, 100, 1000} {
+		require.NoError(t, asOne(t, k, launch(blocks, 1, nil, uint64(0x10000)), interp.Bytes{0x10000: make([]byte, 64)}, fmt.Sprint(blocks)))
+	}
+}
+
 // A launch that runs again, because its blocks meet, begins with the memory as it was: rows that each block increments, page after page, are
 // incremented once.
 func TestGoroutinesThatMeetBeginAgain(t *testing.T) {
