@@ -199,35 +199,46 @@ func (a *Arena) Sleep(ctx context.Context, c Contents) error {
 	if err := a.memory.Shut(ctx); err != nil {
 		return a.failed("waiting for calls", err)
 	}
+	ready := false
+	defer func() {
+		if !ready { // also after a panic of the host or the driver
+			a.memory.Open()
+		}
+	}()
 	if doing, err := a.prepare(ctx, c); err != nil {
-		a.memory.Open()
 		return a.failed(doing, err)
 	}
+	ready = true
 	a.state.Store(int32(Asleep))
 	a.sleeps.Add(1)
 	return a.release(ctx)
 }
 
-// prepare brings the arena to the point at which its memory may go.
+// prepare brings the arena to the point at which its memory may go. After an error, or a panic, nothing of it is left.
 func (a *Arena) prepare(ctx context.Context, c Contents) (doing string, err error) {
 	if err := a.memory.Settle(ctx); err != nil {
 		return "waiting for work", err
 	}
+	prepared := false
 	if a.checker != nil {
 		a.checker.SleepBegins(a.memory.Handle())
 		defer func() {
-			if err != nil {
+			if !prepared {
 				a.checker.SleepEnds(a.memory.Handle())
 			}
 		}()
 	}
-	if c == Drop {
-		return "", nil
+	if c == Save {
+		defer func() {
+			if !prepared {
+				a.dropSaved()
+			}
+		}()
+		if err := a.save(ctx); err != nil {
+			return "saving contents", err
+		}
 	}
-	if err := a.save(ctx); err != nil {
-		a.dropSaved()
-		return "saving contents", err
-	}
+	prepared = true
 	return "", nil
 }
 

@@ -2,6 +2,7 @@ package sleep_test
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -41,7 +42,7 @@ func (d checkedDriver) Open(ordinal int) (cudadrv.Device, error) {
 func (d checkedDevice) SleepBegins(s cudadrv.Stream) { d.asleep[s]++ }
 func (d checkedDevice) SleepEnds(s cudadrv.Stream)   { d.asleep[s]-- }
 
-// A checker knows that memory may be unmapped from the begin of a sleep until it has failed, or the arena has woken.
+// A checker knows that memory may be unmapped from the begin of a sleep until it has failed, or panicked, or the arena has woken.
 func TestACheckerKnowsWhenMemorySleeps(t *testing.T) {
 	asleep := map[cudadrv.Stream]int{}
 	faults := fault.Wrap(checkedDriver{sim.New(sim.Config{Bytes: true, TimedKernels: true}), asleep})
@@ -51,7 +52,7 @@ func TestACheckerKnowsWhenMemorySleeps(t *testing.T) {
 	require.NoError(t, err)
 	c, err := cuda.NewContext(s)
 	require.NoError(t, err)
-	a, err := sleep.New(c, sleep.Options{})
+	a, err := sleep.New(c, sleep.Options{BlockBytes: mib / 2})
 	require.NoError(t, err)
 	b, err := a.Alloc(mib)
 	require.NoError(t, err)
@@ -71,6 +72,37 @@ func TestACheckerKnowsWhenMemorySleeps(t *testing.T) {
 		require.NoError(t, err)
 		assert.Zero(t, n.SavedBytes+n.SleepingBytes)
 		assert.Zero(t, n.Sleeps)
+	}
+	for at, functions := range map[uint64][]string{1: {"cuEventRecord", "cuMemHostAlloc", "cuMemcpyDtoHAsync"}, 2: {"cuMemHostAlloc", "cuMemcpyDtoHAsync"}} {
+		for _, function := range functions {
+			require.NoError(t, c.Fill8(cuda.Whole(b), 1), "work for which the sleep waits")
+			calls := uint64(0)
+			faults.SetBefore(func(called string) {
+				if called != function {
+					return
+				}
+				if calls++; calls == at {
+					panic("planted")
+				}
+			})
+			var err error
+			recovered := any(nil)
+			func() {
+				defer func() { recovered = recover() }()
+				err = a.Sleep(t.Context(), sleep.Save)
+			}()
+			faults.SetBefore(nil)
+			require.Equal(t, at, calls, function)
+			assert.Contains(t, fmt.Sprint(recovered, err), "planted", function)
+			assert.Equal(t, function == "cuMemHostAlloc", recovered != nil, "%s: the host's panic is the caller's", function)
+			assert.Equal(t, sleep.Awake, a.State())
+			assert.Equal(t, []int{0}, count(), function)
+			n, err := a.Stats(t.Context())
+			require.NoError(t, err)
+			assert.Zero(t, n.SavedBytes+n.SleepingBytes)
+			assert.Zero(t, n.Sleeps)
+			require.NoError(t, c.Fill8(cuda.Whole(b), 1), "work is not refused")
+		}
 	}
 	for cycle := range uint64(2) {
 		require.NoError(t, a.Sleep(t.Context(), sleep.Save))
