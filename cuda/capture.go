@@ -26,8 +26,8 @@ func Mode(m CaptureMode) Option { return func(o *options) { o.mode = m } }
 // calls that others have begun. Until then further calls that may not be part of it are refused: see the package comment. If a
 // call does not return within ten seconds, or Capture is called from within one, the capture is refused.
 //
-// Errors: f's; a *vram.CaptureError for a context that is captured, or with vram.ErrBusy as above; cudadrv.NotSupported, errors
-// of making a stream, and the driver's.
+// Errors: f's; a *vram.CaptureError for a context that is captured, or with vram.ErrBusy as above; ErrGraphClosed for a pool that
+// is closed; cudadrv.NotSupported, errors of making a stream, and the driver's.
 func (c *Context) Capture(f func() error, with ...Option) (g *Graph, err error) {
 	if !c.opened() {
 		return nil, ErrNotOpen
@@ -51,7 +51,7 @@ func (c *Context) Capture(f func() error, with ...Option) (g *Graph, err error) 
 		own.shared = false
 		defer func() { err = errors.Join(err, own.Close()) }() // the graph keeps it open; without a graph it is freed
 	}
-	if err := pool.enter(); err != nil {
+	if err := pool.enter(c); err != nil {
 		return nil, err
 	}
 	defer func() {
@@ -136,5 +136,5 @@ func (c *Context) capturing(pool *Pool, mode CaptureMode, f func() error) (_ *ca
 }
 
 // Shared captures with the memory of a pool. The graphs of a pool run one after the other: launches see to it where they are on
-// different streams. A nil pool is none, and a zero one is refused with ErrNotOpen.
+// different streams. A nil pool is none, a zero one is refused with ErrNotOpen, and one of another device with ErrForeign.
 func Shared(p *Pool) Option { return func(o *options) { o.pool = p } }

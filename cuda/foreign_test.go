@@ -158,6 +158,12 @@ func TestForeignBuffersAreRefused(t *testing.T) {
 	require.ErrorIs(t, g.SetArgs(0, oneThread, cuda.In(x)), cuda.ErrForeign)
 	require.ErrorIs(t, g.Launch(home), cuda.ErrForeign)
 	require.ErrorIs(t, g.Upload(home), cuda.ErrForeign)
+	pool, err := home.NewPool()
+	require.NoError(t, err)
+	none, err := c.Capture(func() error { t.Error("the capture runs"); return nil }, cuda.Shared(pool))
+	require.ErrorIs(t, err, cuda.ErrForeign, "memory of the other device")
+	assert.Nil(t, none)
+	require.NoError(t, pool.Close())
 	require.NoError(t, g.Close())
 	var held cuda.Buffer
 	g, err = home.Capture(func() (err error) {

@@ -61,9 +61,13 @@ func (p *Pool) Close() error {
 	return p.end()
 }
 
-func (p *Pool) enter() error {
+// enter begins a capture of a context with the pool.
+func (p *Pool) enter(c *Context) error {
 	if p.on == nil {
 		return ErrNotOpen
+	}
+	if !c.work.SameDevice(p.on.work) {
+		return ErrForeign
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
