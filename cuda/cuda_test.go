@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-vram/vram/cuda"
 	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/fault"
 	"github.com/go-vram/vram/cudadrv/sim"
 	"github.com/go-vram/vram/vramtest"
 )
@@ -328,6 +329,24 @@ func TestAProfileHasEachKernel(t *testing.T) {
 	require.NoError(t, err)
 	assert.Empty(t, all, "nobody would destroy their events")
 	r.free(x)
+}
+
+// Stop tells an error once, with the launches that it concerns.
+func TestAProfileTellsItsErrorsOnce(t *testing.T) {
+	r, c := newFailing(t, sim.Config{})
+	for _, function := range []string{"cuEventCreate", "cuEventSynchronize", "cuEventElapsedTime", "cuEventDestroy"} {
+		p, err := c.StartProfile()
+		require.NoError(t, err)
+		require.NoError(t, r.faults.Add(fault.Rule{Func: function, First: 1, Result: cudadrv.Unknown}))
+		require.NoError(t, c.Launch(r.touch, oneThread, cuda.Null()))
+		all, err := p.Stop()
+		require.ErrorIs(t, err, cudadrv.Unknown, function)
+		assert.Len(t, all, 1)
+		r.faults.Clear()
+		all, err = p.Stop()
+		require.NoError(t, err, function)
+		assert.Empty(t, all)
+	}
 }
 
 // A launch that the driver has taken is in the profile, without a time, also where the driver panics at the event after it; one that

@@ -128,6 +128,7 @@ func (p *Profile) Stop() ([]KernelTime, error) {
 		all = append(all, k)
 		p.destroy(one)
 	}
-	p.launches = nil
-	return all, p.failed
+	err := p.failed
+	p.launches, p.failed = nil, nil
+	return all, err
 }
