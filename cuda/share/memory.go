@@ -128,7 +128,7 @@ func (m *Memory) Stats() Stats {
 
 // enter begins driver calls with a context, if it is of the memory's device; m.use.RUnlock ends them.
 func (m *Memory) enter(c *cuda.Context) (*streams.Tail, error) {
-	if m == nil {
+	if m == nil || m.quit == nil {
 		return nil, cuda.ErrNotOpen
 	}
 	work, err := streams.NewSubmitter(c.Stream())
