@@ -86,8 +86,8 @@ func TestManyGoroutinesOpenViews(t *testing.T) {
 				var err error
 				views[i], err = drv.Open(0)
 				assert.NoError(t, err)
-				for range 3 {
-					assert.NoError(t, drv.Add(fault.Rule{Func: "cuMemGetInfo", First: 1, Result: cudadrv.Unknown}))
+				for k := range 3 {
+					assert.NoError(t, drv.Add(fault.Rule{Func: "cuMemGetInfo", First: uint64(3*i + k + 1), Result: cudadrv.Unknown})) //nolint:gosec // small
 				}
 			})
 		}

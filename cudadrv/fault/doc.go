@@ -7,7 +7,8 @@
 // # Words
 //
 // A Rule selects failing calls of a function: Count calls from the First on, each with a Probability. It
-// counts calls from the moment when it was added. The first rule that matches a call makes it fail.
+// counts calls from the moment when it was added, also those that another rule makes fail. The first rule that matches a call
+// makes it fail.
 //
 // Errors name the rule that injected them:
 //

@@ -40,7 +40,8 @@ func Wrap(inner cudadrv.Driver) *Driver {
 	return d
 }
 
-// Add appends rules; their calls are counted from now on. On an error, which wraps ErrBadRule, none is added.
+// Add appends rules; each counts all calls of its function from now on, also calls that another rule makes fail. On an error, which
+// wraps ErrBadRule, none is added.
 func (d *Driver) Add(rules ...Rule) error {
 	added := make([]*live, 0, len(rules))
 	for _, r := range rules {
@@ -135,16 +136,21 @@ func (d *Driver) ask(c call.Call) error {
 	if before := d.before.Load(); before != nil {
 		(*before)(c.String())
 	}
-	for _, l := range *d.rules.Load() {
-		if number, hit := l.hits(c); hit {
-			d.injected.Add(1)
-			return &cudadrv.CallError{
-				Func: c.String(), Result: l.rule.Result,
-				Detail: fmt.Sprintf("injected into call %d by %v", number, l.rule),
-			}
+	var first *live // of the rules that the call matches
+	var at uint64
+	for _, l := range *d.rules.Load() { // each counts the call
+		if number, hit := l.hits(c); hit && first == nil {
+			first, at = l, number
 		}
 	}
-	return nil
+	if first == nil {
+		return nil
+	}
+	d.injected.Add(1)
+	return &cudadrv.CallError{
+		Func: c.String(), Result: first.rule.Result,
+		Detail: fmt.Sprintf("injected into call %d by %v", at, first.rule),
+	}
 }
 
 // hook puts ask in front of a device's calls.

@@ -111,6 +111,20 @@ func TestRulesCountFromWhenTheyWereAdded(t *testing.T) {
 	require.NoError(t, err, "First without Count is one call")
 }
 
+// Each rule counts every call, Open included, also those that a rule before it makes fail; of two that match a call the first one names the error.
+func TestRulesCountCallsThatOthersMakeFail(t *testing.T) {
+	rule := func(function string, first uint64, r cudadrv.Result) fault.Rule {
+		return fault.Rule{Func: function, First: first, Result: r}
+	}
+	drv, dev := open(t, rule("cuStreamCreate", 1, cudadrv.Unknown), rule("cuStreamCreate", 2, cudadrv.OutOfMemory),
+		rule("*", 5, cudadrv.LaunchFailed), rule("cuStreamCreate", 4, cudadrv.Unknown), rule("cuStreamCreate", 5, cudadrv.Unknown))
+	for n, want := range []error{cudadrv.Unknown, cudadrv.OutOfMemory, nil, cudadrv.LaunchFailed, cudadrv.Unknown, nil} {
+		_, err := dev.StreamCreate()
+		assert.ErrorIs(t, err, want, "call %d", n+1)
+	}
+	assert.EqualValues(t, 4, drv.Injected())
+}
+
 func TestRuleForAllFunctionsAlsoFailsTheDriversOwn(t *testing.T) {
 	drv := fault.Wrap(sim.New(sim.Config{}))
 	require.NoError(t, drv.Add(fault.Rule{Result: cudadrv.NotInitialized}))
