@@ -65,17 +65,18 @@ func Open(t T, options ...Option) *Device {
 // opened reports whether Open has made the device: calls on any other device return nothing, as no test fails by it.
 func (d *Device) opened() bool { return d != nil && d.gpu != nil }
 
-// finish closes everything and fails the test for each finding.
+// finish closes everything and fails the test for each finding. The close waits for work, which may find further faults.
 func (d *Device) finish() {
 	d.t.Helper()
+	failed := d.closeAll()
 	faults := d.Faults()
 	for _, err := range faults {
 		if d.checks {
 			d.t.Errorf("%v", err)
 		}
 	}
-	if err := d.closeAll(); len(faults) == 0 { // after a fault every call fails
-		d.must(err)
+	if len(faults) == 0 { // after a fault every call fails
+		d.must(failed)
 	}
 	d.printed.flush()
 	if d.silent {

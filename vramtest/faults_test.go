@@ -3,6 +3,7 @@ package vramtest_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -47,6 +48,44 @@ func TestAFaultIsToldOnce(t *testing.T) {
 	require.Len(t, log.failures, 1)
 	assert.Equal(t, 1, strings.Count(strings.Join(append(texts, log.failures...), "\n"), "out of bounds"))
 	assert.Contains(t, log.failures[0], "0 bytes past the end of the buffer of 512 bytes allocated at")
+}
+
+// A fault that shows as the end of the test waits for the work is the test's as an earlier one is: it is reported with its text, or,
+// where the test expects faults, not at all. So it is in the test's own Close.
+func TestAFaultThatShowsAtTheEnd(t *testing.T) {
+	for name, closes := range map[string]bool{"at the end": false, "in Close": true} {
+		for _, expected := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, expected %v", name, expected), func(t *testing.T) {
+				log, options := &sheet{}, []vramtest.Option{vramtest.Kernels()}
+				if expected {
+					options = append(options, vramtest.Expected())
+				}
+				dev := vramtest.Open(log, options...)
+				c, err := cuda.NewContext(dev.Stream())
+				require.NoError(t, err)
+				m, err := c.LoadModule([]byte(ptxOfCopy))
+				require.NoError(t, err)
+				f, err := m.Function("copy")
+				require.NoError(t, err)
+				x := buffer(t, c, 512)
+				require.NoError(t, c.Fill32(cuda.Whole(x), 1))
+				require.NoError(t, c.Launch(f, cuda.Cover(256, 256), cuda.InOut(x), cuda.In(x), cuda.Value(uint32(129))))
+				require.NoError(t, x.Free())
+				require.Empty(t, dev.Faults(), "nobody has waited for the work")
+				if closes {
+					require.ErrorIs(t, dev.Close(), cudadrv.IllegalAddress)
+				}
+				log.end()
+				require.Len(t, dev.Faults(), 1)
+				if expected {
+					assert.Empty(t, log.failures)
+					return
+				}
+				require.Len(t, log.failures, 1)
+				assert.Contains(t, log.failures[0], "0 bytes past the end of the buffer of 512 bytes allocated at")
+			})
+		}
+	}
 }
 
 // The error of a call names the kernel once where the test expects faults.
