@@ -56,7 +56,7 @@ func Open(t T, options ...Option) *Device {
 		t.Fatalf("vramtest: %v", err)
 	}
 	if d.Device, err = vram.Open(config); err != nil {
-		t.Fatalf("vramtest: %v", err)
+		t.Fatalf("vramtest: %v", errors.Join(err, d.closeView()))
 	}
 	t.Cleanup(d.finish)
 	return d

@@ -221,6 +221,27 @@ func TestWhatCannotBe(t *testing.T) {
 	assert.Panics(t, func() { vramtest.Open(&sheet{}, vramtest.Config(vram.Config{LimitBytes: -7})) })
 }
 
+// A device that cannot be opened leaves no view of the simulated one.
+func TestADeviceThatCannotBeOpenedLeavesNoView(t *testing.T) {
+	var machine *sim.Driver
+	wrap := vramtest.Wrap(func(inner cudadrv.Driver) cudadrv.Driver {
+		for machine == nil {
+			wrapped, ok := inner.(interface{ Unwrap() cudadrv.Driver })
+			require.True(t, ok)
+			inner = wrapped.Unwrap()
+			machine, _ = inner.(*sim.Driver)
+		}
+		return inner
+	})
+	other := &sheet{}
+	assert.Panics(t, func() { vramtest.Open(other, wrap, vramtest.Config(vram.Config{LimitBytes: -7})) }, "the sheet's Fatalf")
+	calls := machine.Device(0).Counts()
+	assert.Equal(t, calls["cuDevicePrimaryCtxRetain"], calls["cuDevicePrimaryCtxRelease"])
+	assert.Positive(t, calls["cuDevicePrimaryCtxRetain"])
+	other.end()
+	assert.Empty(t, other.failures)
+}
+
 // The allocator's driver may fail, and an observer of the caller's is told as well: also where kernels are executed.
 func TestOptions(t *testing.T) {
 	for _, more := range [][]vramtest.Option{nil, {vramtest.Kernels()}} {
