@@ -95,6 +95,31 @@ func TestConformanceOfALesserLibrary(t *testing.T) {
 	require.NoError(t, dev.Close())
 }
 
+// The error of a call that needs several features is about the one that is missing, whether the library or the device lacks it.
+func TestWhyMemoryCannotBeShared(t *testing.T) {
+	_ = fakeLibrary(t) // where there is a compiler
+	path, err := fakecuda.Build(t.TempDir(), "cuMemExportToShareableHandle")
+	require.NoError(t, err)
+	lesser, err := os.ReadFile(path)
+	require.NoError(t, err)
+	refused := func(f *fake) error {
+		dev, err := f.driver().Open(0)
+		require.NoError(t, err)
+		_, err = dev.(everything).MemCreateShareable(2 << 20)
+		require.ErrorIs(t, err, cudadrv.NotSupported)
+		require.NoError(t, dev.Close())
+		return err
+	}
+	err = refused(newFakeOf(t, lesser))
+	require.ErrorContains(t, err, "no shareable handles: ")
+	require.ErrorContains(t, err, " lacks cuMemExportToShareableHandle")
+	for attribute, text := range map[int32]string{103: " has no shareable handles", 102: " has no virtual memory"} {
+		f := newFake(t)
+		f.setAttribute(0, attribute, 0)
+		require.ErrorContains(t, refused(f), text)
+	}
+}
+
 func TestInfoOnTheFake(t *testing.T) {
 	f := newFake(t)
 	f.setDevices(2)

@@ -72,12 +72,13 @@ func (d *device) enter(c call.Call) (*frame, error) {
 	return nil, refuse(c, cudadrv.InvalidContext, "the device is closed")
 }
 
-// enterFeature enters a call that not every driver and device has.
-func (d *device) enterFeature(c call.Call, feature cudadrv.Capability) (*frame, error) {
+// enterFeature enters a call that not every driver and device has: it needs one feature, or several. The error is about the
+// first that is missing.
+func (d *device) enterFeature(c call.Call, needed cudadrv.Capability) (*frame, error) {
 	f, err := d.enter(c)
-	if err == nil && !d.info.Capabilities.Has(feature) {
+	if lacking := needed &^ d.info.Capabilities; err == nil && lacking != 0 {
 		d.gate.leave(f)
-		return nil, d.unsupported(c, feature)
+		return nil, d.unsupported(c, lacking&-lacking)
 	}
 	return f, err
 }
