@@ -25,6 +25,7 @@ type Handle struct {
 	handle uintptr
 	plans  map[planKey]*list.Element // of *Plan
 	recent *list.List                // the plan that was used last is first
+	kept   []*Plan                   // of no further use, with descriptors that the library did not destroy: Close tries again
 	closed bool                      // no plan is made or launched
 	ended  bool                      // all is destroyed
 }
@@ -103,6 +104,9 @@ func (h *Handle) Close() error {
 		for at := h.recent.Front(); at != nil; at = at.Next() {
 			failed = errors.Join(failed, h.drop(at.Value.(*Plan))) //nolint:forcetypeassert // the list's
 		}
+		for _, old := range h.kept {
+			failed = errors.Join(failed, h.drop(old))
+		}
 		failed = errors.Join(failed, h.end(destroy, &h.handle))
 		h.ended = failed == nil
 		return failed
@@ -173,14 +177,18 @@ func (h *Handle) Plan(p gemm.Problem, a Alignment, accumulates bool) (*Plan, err
 		return nil, err
 	}
 	h.plans[key] = h.recent.PushFront(plan)
-	if h.recent.Len() > MaxPlans {
-		oldest := h.recent.Back()
-		h.recent.Remove(oldest)
-		old := oldest.Value.(*Plan) //nolint:forcetypeassert // the list's
-		delete(h.plans, old.key)
-		if err := h.on.WithContext(func() error { return h.drop(old) }); err != nil {
-			return nil, err
-		}
-	}
+	h.evict()
 	return plan.usable()
+}
+
+// evict drops the plan that was used longest ago, if there are too many.
+func (h *Handle) evict() {
+	if h.recent.Len() <= MaxPlans {
+		return
+	}
+	old := h.recent.Remove(h.recent.Back()).(*Plan) //nolint:forcetypeassert // the list's
+	delete(h.plans, old.key)
+	if err := h.on.WithContext(func() error { return h.drop(old) }); err != nil { // the caller's plan is there all the same
+		h.kept = append(h.kept, old)
+	}
 }

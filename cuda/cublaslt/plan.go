@@ -112,7 +112,7 @@ func (h *Handle) make(plan *Plan) (err error) {
 	}
 	defer func() {
 		if err != nil || plan.refused != nil {
-			err = errors.Join(err, h.drop(plan))
+			err = errors.Join(err, h.discard(plan))
 		}
 	}()
 	scale := uint64(0)
@@ -227,6 +227,15 @@ func (h *Handle) drop(plan *Plan) error {
 	err := h.end(descDestroy, &plan.desc)
 	for i := range plan.layouts {
 		err = errors.Join(err, h.end(layoutDestroy, &plan.layouts[i]))
+	}
+	return err
+}
+
+// discard drops a plan that is in no cache. What the library does not destroy Close tries again.
+func (h *Handle) discard(plan *Plan) error {
+	err := h.drop(plan)
+	if err != nil {
+		h.kept = append(h.kept, plan)
 	}
 	return err
 }
@@ -362,7 +371,7 @@ func (h *Handle) multiply(plan *Plan, o *gemm.Operands, work cuda.Range, on cuda
 			return again.refused
 		}
 		again.algo = plan.algo // which the workspace is for
-		defer func() { _ = h.drop(again) }()
+		defer func() { _ = h.discard(again) }()
 		plan = again
 	}
 	p, f := plan.key.problem, h.frame
