@@ -105,7 +105,7 @@ func (k *Kernel) add(guard Operand, name string, operands []Operand) {
 	if !k.usable() {
 		return
 	}
-	i := &Instruction{Guard: guard, Operands: operands}
+	i := &Instruction{Guard: copied(guard), Operands: copies(operands)}
 	i.setName(strings.Split(name, "."))
 	k.statements = append(k.statements, i)
 	k.places[i] = callerPlace()

@@ -248,6 +248,30 @@ func TestKernelsThatAreNil(t *testing.T) {
 	require.EqualError(t, err, "ptx: kernel 1 is nil\nptx: kernel 3 is nil")
 }
 
+// Instructions have their operands as they were in the call: the caller may change its own after it, and elements of vectors.
+func TestAKernelKeepsItsOperands(t *testing.T) {
+	text := func(change bool) string {
+		k := ptx.NewKernel("k")
+		out := k.Buffer("out")
+		pair := k.Let("ld.global.v2.u32", k.At(out, 0))
+		vector := ptx.Vector(pair.Elements[0], pair.Elements[1])
+		operands := []ptx.Operand{k.Reg(ptx.U32), ptx.Integer(1)}
+		stored := []ptx.Operand{k.At(out, 8), vector}
+		k.Do("mov.u32", operands...)
+		k.Do("st.global.v2.u32", stored...)
+		k.DoIf(k.Let("setp.eq.u32", operands...), "mov.u32", operands...)
+		if change {
+			operands[1] = ptx.Integer(2)
+			pair.Elements[0], vector.Elements[1] = pair.Elements[1], ptx.Integer(3)
+			stored[0] = k.At(out, 0)
+		}
+		m, err := k.Build()
+		require.NoError(t, err)
+		return m.String()
+	}
+	assert.Equal(t, text(false), text(true))
+}
+
 // A kernel that NewKernel did not make lacks a name alone.
 func TestAKernelOfItsZeroValue(t *testing.T) {
 	var k ptx.Kernel

@@ -1,6 +1,9 @@
 package ptx
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // OperandKind says which fields of an operand count.
 type OperandKind uint8
@@ -83,6 +86,21 @@ func (o *Operand) Float() float64 {
 		return math.Float64frombits(o.Value)
 	}
 	return 0
+}
+
+// copied returns an operand that shares no elements with another one.
+func copied(o Operand) Operand {
+	o.Elements = copies(o.Elements)
+	return o
+}
+
+// copies returns copies of operands.
+func copies(all []Operand) []Operand {
+	all = slices.Clone(all)
+	for i := range all {
+		all[i] = copied(all[i])
+	}
+	return all
 }
 
 // each calls visit for the operand and its elements at every depth.
