@@ -375,6 +375,7 @@ func TestSizesOfPrintf(t *testing.T) {
 		"%zu %tx %jd %Lu":     {[]uint64{minusOne, minusOne, minusOne, 3}, "18446744073709551615 ffffffffffffffff -1 3"},
 		"%5s|%-5s|":           {[]uint64{0x10008, 0x10008}, "   on|on   |"},
 		"%#o %#X":             {[]uint64{8 | 0xfe<<32}, "010 0XFE"},
+		"%#o|%#x|%#X|%#4x|":   {[]uint64{0, 0}, "0|0|0|   0|"},
 		"%a %A %.1a":          {[]uint64{float(0.5), float(-12), float(1)}, "0x1p-1 -0X1.8P+3 0x1.0p+0"},
 		"%a|%12a|%-9a|":       {[]uint64{float(1e300), float(3), float(0)}, "0x1.7e43c8800759cp+996|    0x1.8p+1|0x0p+0   |"},
 		"%+e %E % g %G":       {[]uint64{float(12.5), float(1e-10), float(3), float(1e-10)}, "+1.250000e+01 1.000000E-10  3 1E-10"},

@@ -169,7 +169,11 @@ func (p *printing) convert(c printed, verb byte, source string) {
 	case 'u':
 		fmt.Fprintf(&p.out, c.form("-0")+"d", p.next(bytes)&mask(bits))
 	case 'x', 'X', 'o':
-		fmt.Fprintf(&p.out, c.form("-0#")+string(verb), p.next(bytes)&mask(bits))
+		value, flags := p.next(bytes)&mask(bits), "-0#"
+		if value == 0 && verb != 'o' {
+			flags = "-0" // C prints 0, Go 0x0
+		}
+		fmt.Fprintf(&p.out, c.form(flags)+string(verb), value)
 	case 'c':
 		fmt.Fprintf(&p.out, c.form("-")+"s", string([]byte{byte(p.next(word))}))
 	case 'p':
