@@ -64,9 +64,9 @@ func (o Makers) Fill(at tensor.Context, of tensor.Type, value float64, shape ...
 func (o Makers) FillInto(at tensor.Context, out *tensor.Tensor, value float64) error {
 	of := out.Type()
 	if o.set == nil {
-		return ErrNotOpen
+		return failed(opFill, ErrNotOpen, []*tensor.Tensor{out})
 	}
-	if family(of) == 1 && (value != math.Trunc(value) || !holds(of, value)) {
+	if of.Valid() && family(of) == 1 && (value != math.Trunc(value) || !holds(of, value)) {
 		return failed(opFill, badNumber("the number", value), []*tensor.Tensor{out})
 	}
 	return failed(opFill, fill(at, out, of, value), []*tensor.Tensor{out})

@@ -191,6 +191,13 @@ func TestMistakes(t *testing.T) {
 	require.ErrorIs(t, err, ops.ErrNotOpen)
 	_, err = none.Fill(r.s, tensor.Int8, 1)
 	require.ErrorIs(t, err, ops.ErrNotOpen)
+	var named *ops.Error
+	for _, value := range []float64{1, 1.5} {
+		require.ErrorAs(t, none.FillInto(r.s, x, value), &named)
+		require.ErrorIs(t, named, ops.ErrNotOpen)
+		require.ErrorAs(t, r.o.FillInto(r.s, nil, value), &named)
+		require.ErrorIs(t, named, tensor.ErrNoTensor)
+	}
 	_, _, err = none.Matmul(r.s, x, x, ops.Product{})
 	require.Error(t, err)
 	require.ErrorIs(t, none.Close(), ops.ErrNotOpen)
