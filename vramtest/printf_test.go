@@ -80,21 +80,27 @@ func TestTheLastLineOfAKernelHasNoEnd(t *testing.T) {
 	text, err := os.ReadFile("../compute/ptx/interp/testdata/vprintf.ptx")
 	require.NoError(t, err)
 	for end, want := range map[string][]string{"10": {"kernel: 0", "kernel: 1", "kernel: 2"}, "32": {"kernel: 0 1 2 "}} {
-		log := &logged{}
-		dev := vramtest.Open(log, vramtest.Kernels(vramtest.KernelConfig{Ignore: []interp.Kind{interp.GlobalRace}}))
-		c, err := cuda.NewContext(dev.Stream())
-		require.NoError(t, err)
-		m, err := c.LoadModule(bytes.Replace(text, []byte("{37, 100, 10, 0}"), []byte("{37, 100, "+end+", 0}"), 1))
-		require.NoError(t, err)
-		f, err := m.Function("hello")
-		require.NoError(t, err)
-		x := buffer(t, c, 4)
-		require.NoError(t, c.Launch(f, cuda.Cover(3, 3), cuda.Out(x)))
-		require.NoError(t, c.Synchronize(t.Context()))
-		require.NoError(t, x.Free())
-		require.NoError(t, c.Close())
-		log.end()
-		assert.Empty(t, log.failures)
-		assert.Equal(t, want, log.lines)
+		for _, waits := range []bool{true, false} { // else the kernel runs as the end of the test closes the device
+			log := &logged{}
+			dev := vramtest.Open(log, vramtest.Kernels(vramtest.KernelConfig{Ignore: []interp.Kind{interp.GlobalRace}}))
+			c, err := cuda.NewContext(dev.Stream())
+			require.NoError(t, err)
+			m, err := c.LoadModule(bytes.Replace(text, []byte("{37, 100, 10, 0}"), []byte("{37, 100, "+end+", 0}"), 1))
+			require.NoError(t, err)
+			f, err := m.Function("hello")
+			require.NoError(t, err)
+			x := buffer(t, c, 4)
+			require.NoError(t, c.Launch(f, cuda.Cover(3, 3), cuda.Out(x)))
+			if waits {
+				require.NoError(t, c.Synchronize(t.Context()))
+			}
+			require.NoError(t, x.Free())
+			if waits {
+				require.NoError(t, c.Close())
+			}
+			log.end()
+			assert.Empty(t, log.failures)
+			assert.Equal(t, want, log.lines, "waits: %t", waits)
+		}
 	}
 }

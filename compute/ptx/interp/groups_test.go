@@ -124,7 +124,7 @@ func TestReductionsAtBarriers(t *testing.T) {
 			counted := strings.Count(row.operands, "u32") == 2
 			for _, not := range []string{"", "!"} {
 				parted := strings.HasPrefix(name, "barrier") && !strings.Contains(name, ".aligned") // half the threads of each warp at another instruction
-				for _, threads := range []int{96, 72} {                                          // in the second the last warp is not full
+				for _, threads := range []int{96, 72} {                                             // in the second the last warp is not full
 					checkReduction(t, rnd, name, not, threads, counted, parted)
 				}
 			}
