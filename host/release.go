@@ -50,7 +50,6 @@ func (p *Pool) releaseQueue(r *round) {
 			break
 		}
 		p.giveBackHere(s)
-		p.queued.Add(-1)
 	}
 	through = true
 	if p.roundEnds != nil {
@@ -63,13 +62,15 @@ func (p *Pool) releaseQueue(r *round) {
 	}
 }
 
-// giveBackHere is giveBack on the goroutine, which survives a panic of the driver.
+// giveBackHere is giveBack on the goroutine, which survives a panic of the driver. The slot is in the queue no longer, also where the
+// driver ends the goroutine.
 func (p *Pool) giveBackHere(s *pooled) {
 	returned := false
 	defer func() {
 		if !returned {
 			p.panics.Here("host: release", recover())
 		}
+		p.queued.Add(-1)
 	}()
 	p.giveBack(s)
 	returned = true
