@@ -21,7 +21,8 @@ type PoolConfig struct {
 	// KeepBytes bounds the free memory that is kept. 0: DefaultKeepBytes.
 	KeepBytes int64
 	// Device records the events of announced uses. Page-locked memory needs it; a pool of pageable
-	// memory without it ignores uses, one of a stream's memory without it refuses those on others.
+	// memory without it ignores uses, one of a stream's memory without it refuses those on others,
+	// also around a pool that has it.
 	// It is the caller's, and stays open until the pool was closed without error.
 	Device cudadrv.Device
 }

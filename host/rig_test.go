@@ -94,7 +94,13 @@ func free(tb testing.TB, b Block) {
 // vramStream is a stream of a vram.Device on a simulated device of its own.
 func vramStream(tb testing.TB) *vram.Stream {
 	tb.Helper()
-	device, err := vram.Open(vram.Config{Driver: sim.New(sim.Config{Bytes: true, TotalBytes: 1 << 30})})
+	return vramStreamOf(tb, sim.New(sim.Config{Bytes: true, TotalBytes: 1 << 30}))
+}
+
+// vramStreamOf is a stream of a vram.Device of a driver.
+func vramStreamOf(tb testing.TB, driver cudadrv.Driver) *vram.Stream {
+	tb.Helper()
+	device, err := vram.Open(vram.Config{Driver: driver})
 	require.NoError(tb, err)
 	tb.Cleanup(func() { assert.NoError(tb, device.Close()) })
 	s, err := device.NewStream()

@@ -47,7 +47,8 @@ func (b *batch) drop() {
 }
 
 // usable checks a use of a pool's block: if the source needs no uses, neither does the pool, except for page-locked memory,
-// whose source waits in Free.
+// whose source waits in Free. A use that a pool inside would keep is for this one to keep, which is the first that could hand
+// the memory out.
 func (s *pooled) usable(stream cudadrv.Stream) (keep bool, err error) {
 	p := s.shelf.pool
 	if p.kind == Device {
@@ -55,9 +56,16 @@ func (s *pooled) usable(stream cudadrv.Stream) (keep bool, err error) {
 		if inside == nil { // the call came so late that the memory is released
 			return false, ErrNotLive
 		}
-		if _, err := inside.where.usable(stream); err == nil || p.events == nil {
-			return false, err
+		keep, err := inside.where.usable(stream)
+		switch {
+		case err == nil && !keep:
+			return false, nil
+		case p.events != nil:
+			return true, nil
+		case err == nil:
+			err = &UseError{Stream: stream, Kind: Device, Why: "a Pool around one with PoolConfig.Device needs a Device, too"}
 		}
+		return false, err
 	}
 	return p.events != nil, nil
 }

@@ -504,3 +504,45 @@ func TestAUsedBlockIsFreedAfterClose(t *testing.T) {
 	require.NoError(t, p.Close(t.Context()))
 	require.NoError(t, r.device.Close())
 }
+
+// The outermost of nested pools of device memory keeps the uses: it would hand the memory out. Without a device it refuses them, also
+// where a pool inside could wait for them.
+func TestUsesOfAPoolInAPool(t *testing.T) {
+	t.Parallel()
+	for _, outside := range []bool{false, true} {
+		for _, inside := range []bool{false, true} {
+			r := newRig(t)
+			own, other := vramStreamOf(t, r.faults), r.stream()
+			var a Allocator = must[*StreamMemory](t)(OfStream(own))
+			for _, waits := range []bool{inside, outside} {
+				cfg := PoolConfig{KeepBytes: 1 << 20}
+				if waits {
+					cfg.Device = r.device
+				}
+				a = must[*Track](t)(Tracked(must[*Pool](t)(Pooled(a, cfg))))
+			}
+			b := alloc(t, a, 4096, 0)
+			at := address(b)
+			require.NoError(t, b.Use(own.Handle()))
+			r.busy(other, time.Second)
+			err := b.Use(other)
+			free(t, b)
+			next := alloc(t, a, 4096, 0)
+			if outside {
+				require.NoError(t, err)
+				assert.NotEqual(t, at, address(next), "the stream uses it still, inside %v", inside)
+				r.sim.Advance(time.Second)
+				again := alloc(t, a, 4096, 0)
+				assert.Equal(t, at, address(again))
+				free(t, again)
+			} else {
+				var refused *UseError
+				require.ErrorAs(t, err, &refused, "inside %v", inside)
+				assert.Equal(t, other, refused.Stream)
+				assert.Equal(t, at, address(next), "it waits for no use")
+			}
+			free(t, next)
+			r.end(a)
+		}
+	}
+}
