@@ -25,7 +25,8 @@
 //	b, err := tracked.Alloc(n, 64) // Limit counts, then the cache serves, then Track counts
 //	err = b.Free()                 // Track, Limit, cache
 //
-// A failed Alloc or Free does not change the books of any wrapper. Close of a wrapper closes the
+// A failed Alloc or Free does not change the books of any wrapper, but for a Free of a block whose device was closed: the block
+// is gone, and all count it out. Close of a wrapper closes the
 // allocator inside. An allocator of another package may wrap these, too: see Block.Reown.
 //
 // # Sizes

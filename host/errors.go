@@ -33,6 +33,14 @@ var (
 // closed is the error of a request after Close.
 func closed(k Kind) error { return fmt.Errorf("host: the allocator of %v memory: %w", k, ErrClosed) }
 
+// goneError is a refused free that has ended the block all the same: its memory went with its device.
+type goneError struct{ error }
+
+func (e goneError) Unwrap() error { return e.error }
+
+// ended reports whether a free that returned the error was the one that has ended the block.
+func ended(err error) bool { return err == nil || errors.As(err, new(goneError)) }
+
 // SizeError refuses a size that is negative, or too large for any allocator: it is ErrNegative or
 // ErrTooLarge.
 type SizeError struct {

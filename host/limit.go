@@ -89,19 +89,19 @@ func (l *Limit) refusal(bytes int64) error {
 	return &LimitError{RequestedBytes: bytes, LiveBytes: l.bytes.Load(), LiveBlocks: l.blocks.Load(), Bounds: l.bounds}
 }
 
-// Free frees the block inside, and counts it out once that has succeeded.
+// Free frees the block inside, and counts it out once that has succeeded, or the block is gone with its device.
 func (l *Limit) Free(b Block) error { return l.freeIn(b, nil) }
 
 func (l *Limit) freeIn(b Block, shared *batch) error {
 	if l == nil {
 		return notOpen()
 	}
-	if err := l.free(b, shared); err != nil || b.slot == nil {
-		return err
+	err := l.free(b, shared)
+	if b.slot != nil && ended(err) {
+		l.bytes.Add(-b.bytes)
+		l.blocks.Add(-1)
 	}
-	l.bytes.Add(-b.bytes)
-	l.blocks.Add(-1)
-	return nil
+	return err
 }
 
 // Owner returns the allocator's identity.

@@ -77,7 +77,7 @@ func (p *Pool) giveBackHere(s *pooled) {
 }
 
 // giveBack frees the block inside. A slot whose block the source does not take waits for the next
-// sweep.
+// sweep, unless the block is gone with its device.
 func (p *Pool) giveBack(s *pooled) {
 	taken := false
 	defer func() { // also after a panic of the driver
@@ -86,7 +86,7 @@ func (p *Pool) giveBack(s *pooled) {
 			p.refused.push(s)
 		}
 	}()
-	if err := p.inner.Free(s.inner); err != nil {
+	if err := p.inner.Free(s.inner); err != nil && s.inner.Live() {
 		p.refusal.Store(&err)
 		return
 	}

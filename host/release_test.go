@@ -427,3 +427,39 @@ func TestABlockLivesAsLongAsItsBuffer(t *testing.T) {
 	assert.Zero(t, m.Stats().LiveBlocks)
 	require.ErrorIs(t, kept.Free(), ErrDoubleFree)
 }
+
+// Blocks whose device was closed go with their frees from the books of each wrapper, and a pool closes: nothing is left to be returned.
+func TestADeviceThatClosesFirst(t *testing.T) {
+	t.Parallel()
+	for outside, wrap := range wrappers() {
+		for inside, within := range wrappers() {
+			t.Run(outside+"("+inside+")", func(t *testing.T) {
+				device := must[*vram.Device](t)(vram.Open(vram.Config{Driver: sim.New(sim.Config{TotalBytes: 1 << 30})}))
+				a := wrap(t, within(t, must[*StreamMemory](t)(OfStream(must[*vram.Stream](t)(device.NewStream())))))
+				freed, live := alloc(t, a, 4096, 0), alloc(t, a, 4096, 0)
+				free(t, freed)
+				var leaked *vram.InUseError
+				require.ErrorAs(t, device.Close(), &leaked)
+				err := live.Free()
+				if outside == "pooled" || inside == "pooled" {
+					require.NoError(t, err)
+				} else {
+					require.ErrorIs(t, err, ErrClosed)
+				}
+				assert.False(t, live.Live())
+				require.ErrorIs(t, live.Free(), ErrDoubleFree)
+				for range 2 {
+					require.NoError(t, a.Close(t.Context()))
+				}
+				for layer := a; layer != nil; layer = insideOf(layer) {
+					s := layer.Stats()
+					assert.Zero(t, s.LiveBlocks+s.LiveBytes+s.KeptBytes+s.PendingBytes+s.ReleasingBytes, "%T: %v", layer, s)
+					assert.Zero(t, s.ReleaseFailures)
+					if l, ok := layer.(*Limit); ok {
+						assert.Zero(t, l.blocks.Load()+l.bytes.Load())
+					}
+				}
+			})
+		}
+	}
+}

@@ -107,7 +107,10 @@ func (m *StreamMemory) Free(b Block) error {
 		return err
 	}
 	m.counts.free(b.bytes)
-	return err
+	if err != nil {
+		return goneError{err}
+	}
+	return nil
 }
 
 // Owner returns the allocator's identity.

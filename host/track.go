@@ -37,18 +37,18 @@ func (t *Track) request(bytes, align int64, zero bool) (Block, error) {
 	return b, err
 }
 
-// Free frees the block inside, and counts it out once that has succeeded.
+// Free frees the block inside, and counts it out once that has succeeded, or the block is gone with its device.
 func (t *Track) Free(b Block) error { return t.freeIn(b, nil) }
 
 func (t *Track) freeIn(b Block, shared *batch) error {
 	if t == nil {
 		return notOpen()
 	}
-	if err := t.free(b, shared); err != nil || b.slot == nil {
-		return err
+	err := t.free(b, shared)
+	if b.slot != nil && ended(err) {
+		t.counts.free(b.bytes)
 	}
-	t.counts.free(b.bytes)
-	return nil
+	return err
 }
 
 // Stats returns this wrapper's counts, and a wrapped Pool's own figures. A peak may count a block that was being freed at that
