@@ -138,6 +138,7 @@ func lead(address uint64, align int64) int64 {
 // Pool. It returns the error of the first refusal, prefixed with its index, and frees the others.
 func FreeAll(blocks ...Block) error {
 	var shared batch
+	defer shared.drop() // also after a panic of the driver
 	var first error
 	for i, b := range blocks {
 		if b.slot == nil {
@@ -147,7 +148,6 @@ func FreeAll(blocks ...Block) error {
 			first = fmt.Errorf("host: block %d of %d: %w", i, len(blocks), err)
 		}
 	}
-	shared.drop()
 	return first
 }
 

@@ -39,11 +39,15 @@ func (b *batch) find(p *Pool, stream cudadrv.Stream) *stamp {
 	return nil
 }
 
-// drop gives up the batch's own shares.
+// drop gives up the batch's own shares, the others also where the driver panics in one.
 func (b *batch) drop() {
-	for _, one := range b.stamps {
-		one.pool.drop(one.stamp)
+	if len(b.stamps) == 0 {
+		return
 	}
+	one := b.stamps[0]
+	b.stamps = b.stamps[1:]
+	defer b.drop()
+	one.pool.drop(one.stamp)
 }
 
 // usable checks a use of a pool's block: if the source needs no uses, neither does the pool, except for page-locked memory,
@@ -76,10 +80,8 @@ func (p *Pool) freeUsed(s *pooled, word uint64, streams []cudadrv.Stream, shared
 	done := false
 	defer func() { // also after a panic of the driver
 		if !done {
-			for _, one := range stamps {
-				p.drop(one)
-			}
 			s.revive(word)
+			p.dropAll(stamps)
 		}
 	}()
 	for _, stream := range streams {
@@ -155,6 +157,14 @@ func (p *Pool) uncaptured(stream cudadrv.Stream) error {
 func (p *Pool) drop(one *stamp) {
 	if one.shares.Add(-1) == 0 {
 		_ = p.events.Release(one.mark) // an event that the driver keeps harms no memory
+	}
+}
+
+// dropAll gives up a share of each stamp, of the others also where the driver panics in one.
+func (p *Pool) dropAll(stamps []*stamp) {
+	if len(stamps) > 0 {
+		defer p.dropAll(stamps[1:])
+		p.drop(stamps[0])
 	}
 }
 

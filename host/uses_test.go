@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/fault"
+	"github.com/go-vram/vram/internal/fence"
 )
 
 // A block that was freed while a copy from it is queued is not reused before the copy has passed,
@@ -545,4 +546,82 @@ func TestUsesOfAPoolInAPool(t *testing.T) {
 			r.end(a)
 		}
 	}
+}
+
+// A panic of the driver in the free of a block of a batch loses no event of the blocks before it, and leaves that block and the later ones live.
+func TestAPanicInABatchLosesNoEvent(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	p := r.cache(1 << 20)
+	streams := []cudadrv.Stream{r.stream(), r.stream(), r.stream()}
+	var created uint64
+	for round := range 4 {
+		var all []Block
+		for _, s := range streams {
+			b := alloc(t, p, 4096, 0)
+			require.NoError(t, b.Use(s))
+			all = append(all, b)
+		}
+		records := 0
+		r.faults.SetBefore(func(function string) {
+			if function == "cuEventRecord" {
+				if records++; records == 2 {
+					panic("a driver's")
+				}
+			}
+		})
+		require.Panics(t, func() { _ = FreeAll(all...) })
+		r.faults.SetBefore(nil)
+		assert.Equal(t, []bool{false, true, true}, []bool{all[0].Live(), all[1].Live(), all[2].Live()})
+		require.NoError(t, FreeAll(all[1:]...))
+		require.True(t, p.look())
+		if now := r.sim.Counts()["cuEventCreate"]; round == 0 {
+			created = now
+		} else {
+			assert.Equal(t, created, now, "events are used again")
+		}
+	}
+	r.end(p)
+}
+
+// Where the driver panics once more as the events of a refused free go back, the block is live all the same, and no share is lost.
+func TestAPanicAfterAPanicOfAFree(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	p := r.cache(1 << 20)
+	b := alloc(t, p, 4096, 0)
+	streams := []cudadrv.Stream{r.stream(), r.stream(), r.stream()}
+	for _, s := range streams {
+		require.NoError(t, b.Use(s))
+	}
+	var marks []fence.Mark
+	for range 100 { // more than are kept
+		marks = append(marks, must[fence.Mark](t)(p.events.Record(streams[0])))
+	}
+	records, destroys := 0, 0
+	r.faults.SetBefore(func(function string) {
+		switch function {
+		case "cuEventRecord":
+			if records++; records == len(streams) {
+				for _, m := range marks { // so that the events that go back are destroyed
+					assert.NoError(t, p.events.Release(m))
+				}
+				records = -len(marks)
+				panic("a driver's")
+			}
+		case "cuEventDestroy":
+			if records < 0 {
+				destroys++
+				panic("another")
+			}
+		}
+	})
+	require.Panics(t, func() { _ = b.Free() })
+	r.faults.SetBefore(nil)
+	assert.Equal(t, len(streams), destroys, "each share was given up")
+	assert.True(t, b.Live())
+	free(t, b)
+	require.True(t, p.look())
+	require.NoError(t, p.Close(t.Context()))
+	require.NoError(t, r.device.Close())
 }
