@@ -94,7 +94,7 @@ func (p *Pool) Alloc(bytes, align int64) (Block, error) {
 		return Block{}, notOpen()
 	}
 	if uint64(bytes-1) < maxBytes && uint64(align) <= pageBytes && align&(align-1) == 0 { // nearly all requests
-		if s := p.classes[classOf(max(bytes, align, p.leastBytes))].take(); s != nil {
+		if s := p.classes[classOf(max(bytes, align, p.leastBytes))].take(); s != nil && p.serves(s) {
 			s.offset = 0
 			return Block{owner: p.owner, slot: &s.slot, word: s.word.Load(), bytes: bytes}, nil
 		}
@@ -129,10 +129,20 @@ func (p *Pool) hit(bytes, align int64) (Block, bool) {
 		return Block{}, false
 	}
 	s := p.classes[number].take()
-	if s == nil {
+	if s == nil || !p.serves(s) {
 		return Block{}, false
 	}
 	return p.handOut(s, bytes, align), true
+}
+
+// serves reports whether a slot that was taken may serve a request. After Close it may not, and goes back: a late Free has made it free, and not
+// come to its release yet.
+func (p *Pool) serves(s *pooled) bool {
+	if !p.closed.Load() {
+		return true
+	}
+	p.makeFree(s)
+	return false
 }
 
 // class returns the class that serves a request; classCount if it is too long for any, with its
@@ -206,7 +216,7 @@ func (p *Pool) reuse(number int, bytes, align int64, zero bool) (Block, bool) {
 	if s == nil {
 		s = p.unqueue(&p.classes[number])
 	}
-	if s == nil {
+	if s == nil || !p.serves(s) {
 		return Block{}, false
 	}
 	b := p.handOut(s, bytes, align)

@@ -255,12 +255,14 @@ func boundBetweenSteps(t *rapid.T, reached *int) {
 	p, err := Pooled(source, PoolConfig{KeepBytes: 256})
 	require.NoError(t, err)
 	var live []Block
-	closed, depth := false, 0
+	closed, shut, depth := false, false, 0 // Close has begun, and has returned
 	step := func() {
 		switch call := rapid.IntRange(0, 9).Draw(t, "call"); {
 		case call < 4:
+			late := shut
 			b, err := p.Alloc(64<<rapid.IntRange(0, 1).Draw(t, "class"), 0)
 			if err == nil {
+				require.False(t, late, "a closed pool serves nothing")
 				for i := range b.Bytes() {
 					b.Bytes()[i] = byte(len(live) + 1)
 				}
@@ -283,6 +285,7 @@ func boundBetweenSteps(t *rapid.T, reached *int) {
 		default:
 			closed = true
 			_ = p.Close(context.Background()) // blocks may be live
+			shut = true
 		}
 	}
 	p.bound.reach = func() {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -460,6 +461,39 @@ func TestADeviceThatClosesFirst(t *testing.T) {
 					}
 				}
 			})
+		}
+	}
+}
+
+// A closed pool serves no request, also not between two steps of a late Free, and the memory returns with that Free.
+func TestARequestDuringALateFree(t *testing.T) {
+	t.Parallel()
+	for _, c := range sources() {
+		for _, align := range []int64{0, 2 * pageBytes} {
+			r := newRig(t)
+			source := c.make(t)
+			p := must[*Pool](t)(Pooled(source, PoolConfig{KeepBytes: 1 << 20, Device: r.device}))
+			b := alloc(t, p, 4096, align)
+			require.ErrorIs(t, p.Close(t.Context()), ErrLeak)
+			var reached atomic.Int32 // page-locked memory is released on another goroutine
+			p.bound.reach = func() {
+				if reached.Add(1) > 1 {
+					return
+				}
+				for _, request := range []func(bytes, align int64) (Block, error){p.Alloc, p.AllocZeroed} {
+					_, err := request(4096, align)
+					assert.ErrorIs(t, err, ErrClosed, "%s aligned to %d", c.name, align)
+				}
+			}
+			free(t, b)
+			require.NoError(t, p.awaitReleases(t.Context()))
+			p.bound.reach = nil
+			assert.Positive(t, reached.Load())
+			assert.EqualValues(t, 2, p.Stats().Refusals)
+			assert.Zero(t, source.Stats().LiveBlocks)
+			require.NoError(t, p.Close(t.Context()))
+			require.NoError(t, checkBooks(p))
+			require.NoError(t, r.device.Close())
 		}
 	}
 }
