@@ -20,12 +20,13 @@ type rig struct {
 	device cudadrv.Device
 	memory cudadrv.HostMemory
 	sim    *sim.Device
+	driver *sim.Driver // without the faults
 }
 
 func newRig(tb testing.TB) *rig {
 	tb.Helper()
 	simulator := sim.New(sim.Config{Bytes: true, TotalBytes: 1 << 30})
-	r := &rig{t: tb, faults: fault.Wrap(simulator), sim: simulator.Device(0)}
+	r := &rig{t: tb, faults: fault.Wrap(simulator), sim: simulator.Device(0), driver: simulator}
 	var err error
 	r.device, err = r.faults.Open(0)
 	require.NoError(tb, err)
