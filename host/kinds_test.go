@@ -13,6 +13,7 @@ import (
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/fault"
 	"github.com/go-vram/vram/cudadrv/sim"
+	"github.com/go-vram/vram/internal/fence"
 )
 
 // A request that a free block serves makes no driver call, and no look at pending memory, for each alignment.
@@ -211,6 +212,45 @@ func TestAWaitForAUseThatFails(t *testing.T) {
 			r.faults.Clear()
 			require.NoError(t, checkBooks(p))
 			r.end(p)
+		})
+	}
+}
+
+// A driver that does not return from the release of the event that a Trim has waited for fails the Trim, and not the process.
+func TestAnEventThatCannotBeReleasedAfterAWait(t *testing.T) {
+	for name, exit := range exits(t) {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			p := r.cache(1 << 20)
+			s := r.stream()
+			r.busy(s, time.Second)
+			b := alloc(t, p, 4096, 0)
+			require.NoError(t, b.Use(s))
+			free(t, b)
+			var marks []fence.Mark
+			for range 100 { // more than are kept
+				marks = append(marks, must[fence.Mark](t)(p.events.Record(s)))
+			}
+			waits := false
+			r.faults.SetBefore(func(function string) {
+				switch {
+				case function == "cuEventSynchronize":
+					r.sim.Advance(time.Second)
+					assert.True(t, p.look()) // so the wait has the last share
+					for _, m := range marks {
+						assert.NoError(t, p.events.Release(m))
+					}
+					waits = true
+				case function == "cuEventDestroy" && waits:
+					exit()
+				}
+			})
+			_, err := p.Trim(t.Context())
+			require.ErrorIs(t, err, errPanicked)
+			assert.EqualValues(t, 1, p.panics.Count())
+			r.faults.SetBefore(nil)
+			require.NoError(t, p.Close(t.Context()))
+			require.NoError(t, r.device.Close())
 		})
 	}
 }

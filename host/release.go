@@ -257,6 +257,16 @@ func pause(ctx context.Context) error {
 	}
 }
 
+// wait waits for an event, and drops the share of it.
+func (p *Pool) wait(one *stamp) error {
+	defer p.drop(one)
+	err := p.events.Wait(one.mark)
+	if err == nil {
+		one.passed.Store(true) // no query is needed, which the driver may refuse
+	}
+	return err
+}
+
 // await waits for an event, and drops the share of it. If the context ends first, the goroutine that
 // waits ends with the event.
 func (p *Pool) await(ctx context.Context, one *stamp) error {
@@ -267,13 +277,10 @@ func (p *Pool) await(ctx context.Context, one *stamp) error {
 			if !returned {
 				p.panics.Here("host: wait", recover())
 			}
-			p.drop(one)
 			over <- err
 		}()
-		if err = p.events.Wait(one.mark); err == nil {
-			one.passed.Store(true) // no query is needed, which the driver may refuse
-		}
-		returned = true
+		waited := p.wait(one)
+		err, returned = waited, true
 	}()
 	select {
 	case err := <-over:
