@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -83,7 +84,7 @@ func Join(ctx context.Context, l Ledger, devices ...Device) (*Member, error) {
 // own checks a device and makes its owner.
 func (m *Member) own(d Device) (*owned, error) {
 	info := d.Device.Info() // the first use
-	record := core.Device{Name: d.Name, Host: m.host, Ordinal: info.Ordinal, Labels: d.Labels, PageBytes: info.GranularityBytes}
+	record := core.Device{Name: d.Name, Host: m.host, Ordinal: info.Ordinal, Labels: maps.Clone(d.Labels), PageBytes: info.GranularityBytes}
 	if record.Name == "" {
 		record.Name = fmt.Sprintf("%s-%d", m.host, info.Ordinal)
 	}

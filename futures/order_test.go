@@ -271,6 +271,19 @@ func TestAProducerHearsOfAnAwaitInOrder(t *testing.T) {
 	assert.Equal(t, []string{"begins", "wait", "why", "ends"}, l.calls)
 }
 
+// Without functions a promise is as it was.
+func TestAPromiseWithNilFunctions(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	p := new(Promise[int])
+	p.OnAwait(nil)
+	p.OnGiveUp(nil)
+	p.OnCancel(nil)
+	_, err := p.Future().Await(ctx)
+	require.ErrorIs(t, err, context.Canceled)
+	assert.True(t, p.Future().Cancel())
+}
+
 // OnCancel's function finds the promise complete, with the cause of the cancellation. From the claim on no completion can win.
 func TestACanceledProducerFindsTheAnswer(t *testing.T) {
 	for cause, want := range map[error]error{nil: ErrCanceled, errTest: errTest} {

@@ -81,7 +81,7 @@ func (p *Promise[T]) OnAwait(fn func(begins bool)) {
 // OnGiveUp sets the function that makes the error of an Await whose context has ended, of this future or of a derived one: it
 // gets the context's error, and should wrap it. Else it is like OnAwait.
 func (p *Promise[T]) OnGiveUp(fn func(ended error) error) {
-	if p == nil {
+	if p == nil || fn == nil {
 		return
 	}
 	p.core.explains = explanation(fn)

@@ -51,7 +51,7 @@ func (a *announcement) enterQuick() bool { return a.word.Add(quickCall) < announ
 
 func (a *announcement) leaveQuick() {
 	if a.word.Add(-quickCall) == announcedBit {
-		a.release(false)
+		a.release()
 	}
 }
 
@@ -74,14 +74,21 @@ func (a *announcement) join() bool {
 
 func (a *announcement) leave() {
 	if a.word.Add(-1) == announcedBit {
-		a.release(false)
+		a.release()
 	}
 }
 
 // release ends the wait for calls. Of several callers one does.
-func (a *announcement) release(late bool) {
+func (a *announcement) release() {
 	if q := a.waiting.Swap(nil); q != nil {
-		q.late = late
+		close(q.over)
+	}
+}
+
+// expire ends a wait that has lasted too long, and no later one.
+func (a *announcement) expire(q *quietening) {
+	if a.waiting.CompareAndSwap(q, nil) {
+		q.late = true
 		close(q.over)
 	}
 }
@@ -110,9 +117,9 @@ func (a *announcement) await(host actors.Host) bool {
 	}
 	a.waiting.Store(q)
 	if a.word.Load() == announcedBit { // the last one may have left before it could see q
-		a.release(false)
+		a.release()
 	}
-	timer := time.AfterFunc(captureTimeout, func() { a.release(true) })
+	timer := time.AfterFunc(captureTimeout, func() { a.expire(q) })
 	defer timer.Stop()
 	actors.Wait(host, q.over)
 	return !q.late

@@ -98,6 +98,25 @@ func TestACaptureBeginsOnceTheLastCallHasLeft(t *testing.T) {
 	}
 }
 
+// The end of the time of a wait that is over ends no later one.
+func TestALateTimerEndsNoOtherWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var a announcement
+		over := &quietening{over: make(chan struct{})}
+		require.False(t, a.join())
+		a.word.Add(1) // a call has entered
+		require.True(t, a.announce())
+		begins := make(chan bool, 1)
+		go func() { begins <- a.await(nil) }()
+		synctest.Wait()
+		a.expire(over)
+		synctest.Wait()
+		assert.Empty(t, begins)
+		a.leave()
+		assert.True(t, <-begins)
+	})
+}
+
 // leavingHost is a host on which the last call leaves at one place, and nobody else wakes who waits.
 type leavingHost struct {
 	actors.Host

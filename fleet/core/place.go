@@ -3,6 +3,7 @@ package core
 import (
 	"cmp"
 	"hash/fnv"
+	"maps"
 	"slices"
 
 	"github.com/go-vram/vram/fleet/ledger"
@@ -65,7 +66,8 @@ func (b *Books) Announce(d Device) *ledger.Transaction {
 	}
 	d.Owned, d.lease, d.mod = false, 0, damaged.Mod
 	if old != nil {
-		if old.Owned || old.written == d.OfferBytes && old.Host == d.Host && old.Ordinal == d.Ordinal {
+		if old.Owned || old.written == d.OfferBytes && old.Host == d.Host && old.Ordinal == d.Ordinal &&
+			old.PageBytes == d.PageBytes && maps.Equal(old.Labels, d.Labels) {
 			return nil
 		}
 		d.mod = old.mod

@@ -188,6 +188,17 @@ func TestAnOwnedDeviceIsNotAnnounced(t *testing.T) {
 	require.NoError(t, s.apply(s.books().Announce(Device{Name: "b", OfferBytes: 8})))
 	assert.Equal(t, int64(8), s.books().Device("b").OfferBytes)
 	assert.Equal(t, int64(8), s.books().Device("a").OfferBytes)
+	for name, other := range map[string]Device{
+		"labels": {Labels: map[string]string{"gpu": "h200"}}, "pages": {PageBytes: 4}, "host": {Host: "c"}, "ordinal": {Ordinal: 1},
+	} {
+		other.Name, other.OfferBytes = "b", 8
+		if before := s.books().Announce(Device{Name: "b", OfferBytes: 8}); before != nil {
+			require.NoError(t, s.apply(before), name)
+		}
+		require.NotNil(t, s.books().Announce(other), name)
+		require.NoError(t, s.apply(s.books().Announce(other)), name)
+		assert.Nil(t, s.books().Announce(other), name)
+	}
 }
 
 // A gang that has waited and is gone is not announced again: somebody has ended it.

@@ -21,8 +21,27 @@ type header struct {
 // described is the value of a tensor in the header.
 type described struct {
 	Type   *string  `json:"dtype"`
-	Shape  *[]int64 `json:"shape"`
-	Ranges *[]int64 `json:"data_offsets"` // begin and end
+	Shape  *numbers `json:"shape"`
+	Ranges *numbers `json:"data_offsets"` // begin and end
+}
+
+// numbers is a list of which package json would take a null for 0.
+type numbers []int64
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (n *numbers) UnmarshalJSON(text []byte) error {
+	var all []*int64
+	if err := json.Unmarshal(text, &all); err != nil {
+		return err
+	}
+	*n = make(numbers, len(all))
+	for i, one := range all {
+		if one == nil {
+			return errors.New("a null in a list of numbers")
+		}
+		(*n)[i] = *one
+	}
+	return nil
 }
 
 // parseHeader parses the text of a header. It does not compare ranges with each other or with the file.

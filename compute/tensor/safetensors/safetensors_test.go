@@ -186,6 +186,8 @@ func TestHeadersThatLieAreRefused(t *testing.T) {
 		{"empty entry", "missing", fileOf(`{"a":{}}`, 0)},
 		{"no type", "missing", fileOf(one(`null`, `[4]`, `[0,4]`), 4)},
 		{"no shape", "missing", fileOf(one(`"U8"`, `null`, `[0,4]`), 4)},
+		{"a null in the shape", "not as the format has it", fileOf(one(`"U8"`, `[null]`, `[0,0]`), 0)},
+		{"offsets that are null", "not as the format has it", fileOf(one(`"U8"`, `[0]`, `[null,null]`), 0)},
 		{"one offset", "missing", fileOf(one(`"U8"`, `[4]`, `[4]`), 4)},
 		{"three offsets", "missing", fileOf(one(`"U8"`, `[4]`, `[0,4,4]`), 4)},
 		{"unknown type", "not a type", fileOf(one(`"F31"`, `[4]`, `[0,4]`), 4)},

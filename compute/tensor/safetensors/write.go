@@ -97,8 +97,8 @@ func formatHeader(metadata map[string]string, tensors []Source) (text []byte, si
 			return nil, nil, &FormatError{Tensor: s.Name, Reason: reason}
 		}
 		seen[s.Name] = true
-		shape, name := append([]int64{}, s.Shape...), s.Type.String() // never null
-		if err := add(s.Name, described{Type: &name, Shape: &shape, Ranges: &[]int64{at, at + size}}); err != nil {
+		shape, name := append(numbers{}, s.Shape...), s.Type.String() // never null
+		if err := add(s.Name, described{Type: &name, Shape: &shape, Ranges: &numbers{at, at + size}}); err != nil {
 			return nil, nil, err
 		}
 		sizes = append(sizes, size)
