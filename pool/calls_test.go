@@ -50,6 +50,56 @@ func TestEveryCallSaysWhyItHadNoAnswer(t *testing.T) {
 	h.assertEmpty()
 }
 
+// interrupting is a context that has ended, and calls a function as it is asked why.
+type interrupting struct {
+	context.Context
+	asked func()
+}
+
+func (c *interrupting) Err() error {
+	c.asked()
+	return context.Canceled
+}
+
+// A reading whose context ends has no result, also where the turn runs its function just then: before the call returns, or at the same
+// time, which is no race.
+func TestAReadingWhoseContextEndsHasNoResult(t *testing.T) {
+	t.Parallel()
+	h := build(t, roomy(8))
+	p := h.pool
+	c := h.testClient(1)
+	run := c.must(2)
+	ended, end := context.WithCancel(t.Context())
+	end()
+	for name, read := range map[string]func(ctx context.Context) (any, error){
+		"Map":      func(ctx context.Context) (any, error) { return p.Map(ctx) },
+		"Queue":    func(ctx context.Context) (any, error) { return p.Queue(ctx) },
+		"Snapshot": func(ctx context.Context) (any, error) { return p.Snapshot(ctx) },
+		"EndScope": func(ctx context.Context) (any, error) { return p.EndScope(ctx, 1) },
+	} {
+		all, err := read(t.Context())
+		require.NoError(t, err, name)
+		require.NotEmpty(t, all, name)
+		for _, first := range []bool{true, false} {
+			leave, left := h.occupy(), make(chan struct{})
+			all, err = read(&interrupting{ended, func() {
+				go func() {
+					leave()
+					close(left)
+				}()
+				if first {
+					<-left
+				}
+			}})
+			require.ErrorIs(t, err, context.Canceled, name)
+			assert.Empty(t, all, name)
+			<-left
+		}
+	}
+	h.settle()
+	c.free(run)
+}
+
 // A poll that fails reports the fences that have passed before the failure, and its error.
 func TestAPollThatFailsReportsWhatHasPassed(t *testing.T) {
 	t.Parallel()

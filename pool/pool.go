@@ -213,9 +213,12 @@ func (p *Pool) BeginScope(ctx context.Context, number uint64, liveBytes map[core
 }
 
 // EndScope ends a scope of the peaks, and returns those inside it.
-func (p *Pool) EndScope(ctx context.Context, number uint64) (peaks core.Peaks, err error) {
-	err = p.inTurn(ctx, func() { peaks = p.core.EndScope(number) })
-	return peaks, err
+func (p *Pool) EndScope(ctx context.Context, number uint64) (core.Peaks, error) {
+	var peaks core.Peaks
+	if err := p.inTurn(ctx, func() { peaks = p.core.EndScope(number) }); err != nil {
+		return core.Peaks{}, err // the turn may still write
+	}
+	return peaks, nil
 }
 
 // inTurn runs f in the pool's turn, and waits for it. After an error f may still run.

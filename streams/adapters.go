@@ -82,9 +82,9 @@ func (c *poolClient) Follow(m fence.Mark) error { return c.wiring.cuda.precede(m
 // Idle implements pool.Client.
 func (c *poolClient) Idle() bool { return c.wiring.cuda.idle() }
 
-func (c *peerClient) pendingFences() (all []fencing, err error) {
-	err = c.wiring.inTurn(context.Background(), func() { all = c.state.pendingFences() })
-	if err != nil {
+func (c *peerClient) pendingFences() ([]fencing, error) {
+	var all []fencing
+	if err := c.wiring.inTurn(context.Background(), func() { all = c.state.pendingFences() }); err != nil {
 		return nil, err
 	}
 	return all, nil

@@ -82,8 +82,9 @@ func (c *Control) BeginScope(ctx context.Context, number uint64) error {
 
 // EndScope ends a scope of the peaks, and returns those inside it. It waits for the current turn. Of
 // a stream whose actor has ended, nobody changes the books any more.
-func (c *Control) EndScope(number uint64) (peaks core.Peaks) {
-	if err := c.call(context.Background(), func() { peaks = c.turn.state.core.EndScope(number) }); err != nil {
+func (c *Control) EndScope(number uint64) core.Peaks {
+	peaks, err := answered(context.Background(), c.Stream, func() core.Peaks { return c.turn.state.core.EndScope(number) })
+	if err != nil {
 		actors.Wait(c.host, c.ref.Done())
 		return c.turn.state.core.Inside(number)
 	}
@@ -93,8 +94,8 @@ func (c *Control) EndScope(number uint64) (peaks core.Peaks) {
 // Check checks the invariants of the stream's books, block by block. It waits for the current turn
 // only. Once the stream has ended it returns the cause.
 func (c *Control) Check(ctx context.Context) error {
-	var finding error
-	if err := c.call(ctx, func() { finding = c.turn.state.core.Check() }); err != nil {
+	finding, err := answered(ctx, c.Stream, func() error { return c.turn.state.core.Check() })
+	if err != nil {
 		return err
 	}
 	return finding
@@ -112,8 +113,8 @@ func (c *Control) Coalesce(ctx context.Context) error {
 // current turn, and for a bounded time for goroutines that query the same fences. Its error is the
 // cause of the stream's end, or the context's.
 func (c *Control) Sweep(ctx context.Context) error {
-	var pendingFences []fencing
-	if err := c.call(ctx, func() { pendingFences = c.turn.state.pendingFences() }); err != nil {
+	pendingFences, err := answered(ctx, c.Stream, func() []fencing { return c.turn.state.pendingFences() })
+	if err != nil {
 		return err
 	}
 	for _, f := range pendingFences {
@@ -141,20 +142,14 @@ func (c *Control) Watch(ctx context.Context, settings core.Settings, found func(
 
 // Sampled lists the live buffers that the profile has samples of, in no order. It waits for the current
 // turn.
-func (c *Control) Sampled(ctx context.Context) (all []SampledBuffer, err error) {
-	if err = c.call(ctx, func() { all = c.turn.state.sampled() }); err != nil {
-		return nil, err
-	}
-	return all, nil
+func (c *Control) Sampled(ctx context.Context) ([]SampledBuffer, error) {
+	return answered(ctx, c.Stream, func() []SampledBuffer { return c.turn.state.sampled() })
 }
 
 // Live lists the live buffers, in no order. It waits for the current turn only. Its error is ErrClosed,
 // the cause of the stream's end, or the context's.
-func (c *Control) Live(ctx context.Context) (all []LiveBuffer, err error) {
-	if err := c.call(ctx, func() { all = c.turn.state.live() }); err != nil {
-		return nil, err
-	}
-	return all, nil
+func (c *Control) Live(ctx context.Context) ([]LiveBuffer, error) {
+	return answered(ctx, c.Stream, func() []LiveBuffer { return c.turn.state.live() })
 }
 
 // HoldCaptures keeps captures of the stream from beginning until release is called. It is false while one is announced.

@@ -13,6 +13,7 @@ import (
 	"github.com/go-vram/vram/internal/fence"
 	poolcore "github.com/go-vram/vram/internal/pool/core"
 	"github.com/go-vram/vram/internal/stream/core"
+	"github.com/go-vram/vram/internal/stream/magazine"
 )
 
 // inspections are the calls that run in a turn of a stream and return an error.
@@ -199,4 +200,56 @@ func TestNobodyWatchesAStreamThatHasEnded(t *testing.T) {
 	<-s.ref.Done()
 	s.peer.waits.Store(true) // as its last turn may have left it
 	assert.False(t, r.peers.watch(&s.peer, nil))
+}
+
+// interrupting is a context that has ended, and calls a function as it is asked why.
+type interrupting struct {
+	context.Context
+	asked func()
+}
+
+func (c *interrupting) Err() error {
+	c.asked()
+	return context.Canceled
+}
+
+// A reading whose context ends has no result, also where the turn runs its function just then: before the call returns, or at the same
+// time, which is no race.
+func TestAReadingWhoseContextEndsHasNoResult(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, 64*mib)
+	s, _ := r.profiled(magazine.Everything)
+	c := control(s)
+	b := must(t, s, 40*mib)
+	waits := s.AllocAsync(t.Context(), Request{Bytes: 40 * mib, Wait: true})
+	ended, end := context.WithCancel(t.Context())
+	end()
+	for name, read := range map[string]func(context.Context) (any, error){
+		"Stats":   func(ctx context.Context) (any, error) { return c.Stats(ctx) },
+		"Sampled": func(ctx context.Context) (any, error) { return c.Sampled(ctx) },
+		"Live":    func(ctx context.Context) (any, error) { return c.Live(ctx) },
+		"Waiting": func(ctx context.Context) (any, error) { return c.Waiting(ctx) },
+		"Map":     func(ctx context.Context) (any, error) { return c.Map(ctx, 0) },
+	} {
+		all, err := read(t.Context())
+		require.NoError(t, err, name)
+		require.NotEmpty(t, all, name)
+		for _, first := range []bool{true, false} {
+			leave, left := r.occupy(s), make(chan struct{})
+			all, err = read(&interrupting{ended, func() {
+				go func() {
+					leave()
+					close(left)
+				}()
+				if first {
+					<-left
+				}
+			}})
+			require.ErrorIs(t, err, context.Canceled, name)
+			assert.Empty(t, all, name)
+			<-left
+		}
+	}
+	waits.Cancel()
+	require.NoError(t, b.Free())
 }

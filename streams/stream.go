@@ -55,6 +55,17 @@ func (s *Stream) call(ctx context.Context, f func()) error {
 	return s.inTurn(ctx, f)
 }
 
+// answered returns the result of a function that runs in the stream's turn, or with an error of call none: after the end of ctx
+// the function may still run, and write its result.
+func answered[T any](ctx context.Context, s *Stream, f func() T) (T, error) {
+	var result T
+	if err := s.call(ctx, func() { result = f() }); err != nil {
+		var none T
+		return none, err
+	}
+	return result, nil
+}
+
 // ID returns the stream's number in reports, from 1 on. 0 of a nil or zero Stream.
 func (s *Stream) ID() uint32 {
 	if s == nil {
@@ -139,11 +150,7 @@ func (s *Stream) close() error {
 
 // Stats reads the stream's statistics. It waits for the current turn only.
 func (s *Stream) Stats(ctx context.Context) (Stats, error) {
-	var n Stats
-	if err := s.call(ctx, func() { n = s.turn.state.saveStats() }); err != nil {
-		return Stats{}, err
-	}
-	return n, nil
+	return answered(ctx, s, func() Stats { return s.turn.state.saveStats() })
 }
 
 // Trim returns all free memory of the stream to the pool, for other streams and the driver, after

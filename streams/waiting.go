@@ -114,12 +114,8 @@ func (r WaitingRequest) String() string {
 
 // Waiting lists the stream's requests that have no answer yet, in no order. Requests whose answer is
 // on its way are not in the list. It waits for the current turn only.
-func (c *Control) Waiting(ctx context.Context) (all []WaitingRequest, err error) {
-	err = c.call(ctx, func() { all = c.turn.dispatch.waitingRequests() })
-	if err != nil {
-		return nil, err
-	}
-	return all, nil
+func (c *Control) Waiting(ctx context.Context) ([]WaitingRequest, error) {
+	return answered(ctx, c.Stream, func() []WaitingRequest { return c.turn.dispatch.waitingRequests() })
 }
 
 func (d *dispatcher) waitingRequests() (all []WaitingRequest) {
