@@ -179,7 +179,7 @@ func (d *Device) Stats() Stats {
 // readings are peaks inside a scope that replace the peaks since the last reset.
 type readings struct {
 	streams       map[uint32]streamcore.Peaks // by stream
-	tenants       map[string]int64            // bytes held, by name
+	tenants       map[uint32]int64            // bytes held, by ID
 	pool          *poolcore.Peaks             // nil: those since the last reset
 	live, sampled *int64                      // likewise
 	pendingBytes  *int64                      // likewise
@@ -197,7 +197,7 @@ func (d *Device) read(peaks *readings) Stats {
 	s.Pressure, s.PressureRises = d.pressure.level(), d.pressure.rises.Load()
 	for _, t := range d.tenants.list() {
 		n := t.Stats()
-		if peak, ok := peaks.tenants[n.Name]; ok {
+		if peak, ok := peaks.tenants[n.ID]; ok {
 			n.PeakHeldBytes = peak
 		}
 		s.Tenants = append(s.Tenants, n)
@@ -424,7 +424,7 @@ func liveOf(ctx context.Context, open []*streams.Control) (liveBytes map[poolcor
 //     changes: it is 0, and neither String nor the JSON has it.
 //
 // A stream, a tenant, a size or a function of the driver that only this reading lists counts from its
-// beginning. Streams that have ended in between are part of the sums alone.
+// beginning: so does a tenant that was made again under the name of one that was closed. Streams that have ended in between are part of the sums alone.
 func (s Stats) Sub(before Stats) Stats {
 	s.Delta = true
 	subtract(before.bytes(), s.bytes())
@@ -437,7 +437,7 @@ func (s Stats) Sub(before Stats) Stats {
 	s.DriverTime -= before.DriverTime
 	s.Sizes = subEach(s.Sizes, before.Sizes, func(n *streams.SizeStats) int64 { return n.BlockBytes }, subSize)
 	s.Driver = subEach(s.Driver, before.Driver, func(n *meter.CallStats) string { return n.Func }, subCalls)
-	s.Tenants = subEach(s.Tenants, before.Tenants, func(n *TenantStats) string { return n.Name }, subTenant)
+	s.Tenants = subEach(s.Tenants, before.Tenants, func(n *TenantStats) uint32 { return n.ID }, subTenant)
 	s.Streams = subEach(s.Streams, before.Streams, func(n *StreamStats) uint32 { return n.Stream }, subStream)
 	return s
 }
@@ -759,7 +759,7 @@ func (d *Device) beginScope() *scope {
 	}
 	for _, t := range d.tenants.list() {
 		s.shared = append(s.shared, sharedScope{(*pool.TenantControl)(t).BeginScope(), func(r *readings, peak int64) {
-			r.tenants[t.Name()] = peak
+			r.tenants[(*pool.TenantControl)(t).ID()] = peak
 		}})
 	}
 	if s.engine != nil {
@@ -795,7 +795,7 @@ func (s *scope) leave(one *streams.Control, inside streamcore.Peaks) {
 
 // end ends the scope and reads the statistics, with the peaks inside it.
 func (s *scope) end() Stats {
-	r := &readings{streams: map[uint32]streamcore.Peaks{}, tenants: map[string]int64{}}
+	r := &readings{streams: map[uint32]streamcore.Peaks{}, tenants: map[uint32]int64{}}
 	s.ended.Store(true)
 	for _, one := range s.device.streams.Load().open { // those that are not there any more have left before
 		p := one.EndScope(s.number)

@@ -30,7 +30,7 @@ func TestEachFigureOfATenant(t *testing.T) {
 	quota := Quota{LimitBytes: 10 * page}
 	tenant := NewTenant("guest", 1, quota)
 	c := (*TenantControl)(tenant)
-	want := TenantStats{Name: "guest", Quota: quota}
+	want := TenantStats{Name: "guest", ID: 1, Quota: quota}
 	check := func() {
 		t.Helper()
 		assert.Equal(t, want, tenant.Stats())

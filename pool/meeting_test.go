@@ -50,7 +50,7 @@ func TestFiguresOfATenantAmongGoroutines(t *testing.T) {
 			n.FreeCount++
 		}
 	})
-	want := TenantStats{Name: "guest", Quota: Quota{LimitBytes: limit}}
+	want := TenantStats{Name: "guest", ID: 1, Quota: Quota{LimitBytes: limit}}
 	want.Durations = noted(slices.Concat(waits[:]...)...)
 	for _, n := range parts {
 		want.AllocCount += n.AllocCount

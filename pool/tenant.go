@@ -103,6 +103,7 @@ func NewTenant(name string, id uint32, q Quota) *Tenant {
 // TenantStats is a tenant's part of the statistics.
 type TenantStats struct {
 	Name         string `json:"name"`
+	ID           uint32 `json:"id"` // of no other tenant of the device: one that is made again under a name has another
 	Quota        Quota  `json:"quota"`
 	HeldBytes    int64  `json:"held_bytes"`    // in buffers
 	ChargedBytes int64  `json:"charged_bytes"` // in buffers, and in its requests that wait for memory
@@ -125,7 +126,7 @@ func (t *Tenant) Stats() TenantStats {
 	}
 	n := t.tally.Counts()
 	return TenantStats{
-		Name: t.name, Quota: *t.quota.Load(), HeldBytes: t.held.Load(), ChargedBytes: t.charged.Load(), Queued: int(t.queued.Load()),
+		Name: t.name, ID: t.id, Quota: *t.quota.Load(), HeldBytes: t.held.Load(), ChargedBytes: t.charged.Load(), Queued: int(t.queued.Load()),
 		PeakHeldBytes: t.heldPeak.Peak(), AllocCount: t.allocs.Load(), FreeCount: t.frees.Load(),
 		OutOfMemoryCount: n.OutOfMemoryCount, QuotaRefusedCount: n.RefusedCount, Longest: t.waits.longest(), Durations: t.waits.histogram(),
 	}

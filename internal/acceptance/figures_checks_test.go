@@ -37,6 +37,7 @@ func checkSettings(a *account, s *vram.Stats, c *comparison) {
 	c.same("LimitSource", "", s.LimitSource)
 	c.same("tenants", 1, len(s.Tenants))
 	c.same("name", "guest", s.Tenants[0].Name)
+	c.same("ID", a.guest.Stats().ID, s.Tenants[0].ID)
 	c.same("quota", a.quota, s.Tenants[0].Quota)
 	for i, stream := range a.open {
 		c.same("stream", stream.ID(), s.Streams[i].Stream)
@@ -118,7 +119,7 @@ func checkCallers(a *account, s *vram.Stats, c *comparison) {
 func checkTenants(a *account, s *vram.Stats, c *comparison) {
 	n, own := s.Tenants[0], &a.owned
 	c.same("guest", pool.TenantStats{
-		Name: n.Name, Quota: n.Quota, HeldBytes: sumBlocks(own.live), ChargedBytes: sumBlocks(own.live) + own.chargedBytes, Queued: own.queued,
+		Name: n.Name, ID: n.ID, Quota: n.Quota, HeldBytes: sumBlocks(own.live), ChargedBytes: sumBlocks(own.live) + own.chargedBytes, Queued: own.queued,
 		PeakHeldBytes: own.peakHeld, AllocCount: own.allocs, FreeCount: own.frees, OutOfMemoryCount: own.outOfMemory, QuotaRefusedCount: own.overQuota,
 		Longest: own.longest, Durations: histogramOf(own.durations),
 	}, n)

@@ -29,7 +29,7 @@ import (
 func figures() map[string]string {
 	all := map[string]string{}
 	for check, paths := range map[string]string{
-		"settings": `Level Delta LimitBytes LimitSource Tenants.Name Tenants.Quota.LimitBytes Tenants.Quota.ShareBytes Tenants.Quota.Exclusive Streams.Stream
+		"settings": `Level Delta LimitBytes LimitSource Tenants.Name Tenants.ID Tenants.Quota.LimitBytes Tenants.Quota.ShareBytes Tenants.Quota.Exclusive Streams.Stream
 			Sizes.BlockBytes Streams.Sizes.BlockBytes Driver.Func`,
 		"callers": `LiveBytes AllocCount FreeCount Sizes.AllocCount Sizes.FreeCount Sizes.LiveCount Sizes.LiveBytes
 			Streams.LiveBytes Streams.AllocCount Streams.FreeCount Streams.LiveCount

@@ -209,7 +209,7 @@ func number(v reflect.Value, next *int64) {
 // stays reports whether a difference has the later reading's value of a field.
 func stays(name string) bool {
 	switch name {
-	case "LimitBytes", "ShareBytes", "Longest", "Waiting", "DemandBytes", "Stream", "BlockBytes", "Queued", "LiveCount":
+	case "LimitBytes", "ShareBytes", "Longest", "Waiting", "DemandBytes", "ID", "Stream", "BlockBytes", "Queued", "LiveCount":
 		return true
 	}
 	return strings.HasPrefix(name, "Peak")
@@ -244,7 +244,7 @@ func TestSubCoversEveryField(t *testing.T) {
 	numbered := func(from int64) (s vram.Stats) {
 		number(reflect.ValueOf(&s).Elem(), &from)
 		for i := range 2 { // the same objects
-			s.Streams[i].Stream, s.Tenants[i].Name, s.Driver[i].Func = uint32(i), string(rune('a'+i)), string(rune('a'+i))
+			s.Streams[i].Stream, s.Tenants[i].ID, s.Driver[i].Func = uint32(i), uint32(i), string(rune('a'+i))
 			s.Sizes[i].BlockBytes, s.Streams[i].Sizes[0].BlockBytes, s.Streams[i].Sizes[1].BlockBytes = 512<<i, 512, 1024
 		}
 		return s

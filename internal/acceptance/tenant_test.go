@@ -366,3 +366,37 @@ func accountOf(t *vram.Tenant) vram.TenantStats {
 	n := t.Stats()
 	return vram.TenantStats{Name: n.Name, Quota: n.Quota, HeldBytes: n.HeldBytes, ChargedBytes: n.ChargedBytes, Queued: n.Queued}
 }
+
+// A tenant that is made again under the name of one that was closed counts from its beginning, in a difference and in a measurement.
+func TestATenantMadeAgainCountsFromItsBeginning(t *testing.T) {
+	t.Parallel()
+	h := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})
+	s := h.stream()
+	use := func(of *vram.Tenant, bytes int64, times int) {
+		for range times {
+			b, err := s.AllocFor(t.Context(), vram.Request{Bytes: bytes, Tenant: of})
+			require.NoError(t, err)
+			_, err = s.AllocFor(t.Context(), vram.Request{Bytes: 60 * mib, Tenant: of})
+			require.ErrorIs(t, err, vram.ErrOutOfMemory)
+			freeAll(t, b)
+		}
+	}
+	for _, uses := range []int{1, 3, 5} { // fewer than those of the first one, as many, and more
+		first := h.tenant("guest", vram.Quota{})
+		use(first, 32*mib, 3)
+		before := h.Stats()
+		var again *vram.Tenant
+		m := h.Measure(func() {
+			use(first, 16*mib, 1)
+			require.NoError(t, first.Close())
+			again = h.tenant("guest", vram.Quota{})
+			use(again, 8*mib, uses)
+		})
+		assert.NotEqual(t, before.Tenants[0].ID, again.Stats().ID)
+		assert.Equal(t, []vram.TenantStats{again.Stats()}, h.Since(before).Tenants)
+		assert.Equal(t, []vram.TenantStats{again.Stats()}, m.Stats.Tenants)
+		assert.Equal(t, 8*mib, again.Stats().PeakHeldBytes)
+		require.NoError(t, again.Close())
+	}
+	h.addsUp()
+}

@@ -58,7 +58,7 @@ func tenantSeries() map[string][2]string {
 		"AllocCount": {"tenant_allocations_total", "tenant_allocations_total"}, "FreeCount": {"tenant_frees_total", "tenant_frees_total"},
 		"OutOfMemoryCount":  {"tenant_failed_requests_total cause=out_of_memory", "tenant_failed_requests_total cause=out_of_memory"},
 		"QuotaRefusedCount": {"tenant_failed_requests_total cause=quota", "tenant_failed_requests_total cause=quota"},
-		"Longest":           {"", ""},
+		"Longest":           {"", ""}, "ID": {"-", ""},
 	}
 }
 
