@@ -520,6 +520,34 @@ func TestStopKeepsTheLiveBuffers(t *testing.T) {
 	require.NoError(t, other.Free())
 }
 
+// A snapshot after Stop belongs to its caller: neither a write to another one nor a reading of the memory, also of several goroutines
+// at once, changes it.
+func TestSnapshotsAfterStopShareNothing(t *testing.T) {
+	d, s := open(t, vram.Config{})
+	r := start(t, d, history.Options{Stacks: true})
+	b := make([]vram.Buffer, 20)
+	for i := range b {
+		b[i] = alloc(t, s, int64(1000*(1+i*37%11)), "kept")
+	}
+	r.Stop()
+	first, want := r.Snapshot(), r.Snapshot()
+	want.Live = slices.Clone(want.Live)
+	var readers sync.WaitGroup
+	for range 2 {
+		readers.Go(func() {
+			_, _, err := r.Memory(t.Context())
+			assert.NoError(t, err)
+		})
+	}
+	readers.Wait()
+	assert.Equal(t, want, first, "a reading of the memory sorts its own")
+	first.Live[0].Tag = "mine"
+	assert.Equal(t, want, r.Snapshot())
+	for i := range b {
+		require.NoError(t, b[i].Free())
+	}
+}
+
 // Of several goroutines that stop a recorder at the same time, each finds the buffers that lived at one Stop, also if it frees some then.
 func TestStopsMeet(t *testing.T) {
 	const goroutineCount, rounds = 4, 40

@@ -201,7 +201,7 @@ func (r *Recorder) Snapshot() Snapshot {
 		return s
 	}
 	if live := r.atEnd.Load(); live != nil {
-		s.Live = *live
+		s.Live = slices.Clone(*live)
 	} else {
 		s.Live = r.live()
 	}
