@@ -273,10 +273,12 @@ func (d *Device) Reserve(ctx context.Context, bytes int64) (*Reservation, error)
 			return nil, closedOr(err)
 		}
 		if !d.askNeighbours(ctx, short) {
+			e.pool.Tally().OutOfMemory()
 			short.Largest = e.peers.Largest()
 			d.nameProcesses(short) //nolint:contextcheck // it has a time of its own
 			return nil, err
 		}
+		e.pool.Tally().Retry()
 	}
 }
 

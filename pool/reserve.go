@@ -24,8 +24,8 @@ type Reservation struct {
 var errNoStream = errors.New("pool: a reservation has no stream")
 
 // Reserve sets memory aside, as one run of whole pages, under an id that no client has had. It
-// waits for the driver and not for other callers' frees. If ctx ends first nothing is kept. Errors:
-// *OutOfMemoryError, the context's, ErrClosed, and the driver's.
+// waits for the driver and not for other callers' frees. If ctx ends first nothing is kept. The caller, which may try again,
+// counts a request that ends for want of memory. Errors: *OutOfMemoryError, the context's, ErrClosed, and the driver's.
 func (p *Pool) Reserve(ctx context.Context, id core.Client, bytes int64) (*Reservation, error) {
 	pages := p.pagesFor(bytes)
 	r := &Reservation{pool: p, id: id, bytes: int64(pages) * p.pageBytes}
@@ -89,12 +89,7 @@ var _ Client = (*reservationClient)(nil)
 func (r *reservationClient) Granted(uint64, []core.Run, bool) { r.promise.Complete(r.bytes, nil) }
 
 // Denied implements Client.
-func (r *reservationClient) Denied(_ uint64, err error) {
-	if errors.Is(err, ErrOutOfMemory) {
-		r.pool.tally.OutOfMemory()
-	}
-	r.promise.Complete(0, err)
-}
+func (r *reservationClient) Denied(_ uint64, err error) { r.promise.Complete(0, err) }
 
 // Follow implements Client: a reservation gets no memory under others' fences.
 func (*reservationClient) Follow(fence.Mark) error { return errNoStream }

@@ -18,7 +18,7 @@ type RequestCounts struct {
 	// size, an alignment or a name that cannot be, a quota, a stream that is closed.
 	RefusedCount uint64 `json:"refused_count"`
 	// RetryCount counts how often a request was tried again that had failed: when OnOutOfMemory asked for
-	// it, or after a wait for work that kept freed memory.
+	// it, when another device on the GPU had released memory, or after a wait for work that kept freed memory.
 	RetryCount uint64 `json:"retry_count"`
 	// BadFreeCount counts frees of buffers that were not live: double frees, and stale ones. A free
 	// of the zero Buffer belongs to no device.

@@ -13,6 +13,7 @@ import (
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/fault"
 	"github.com/go-vram/vram/cudadrv/sim"
+	"github.com/go-vram/vram/pool"
 )
 
 // neighbour is a second device on the GPU of a house, by a driver value of its own.
@@ -26,7 +27,7 @@ func (h *house) neighbour(cfg vram.Config) *vram.Device {
 }
 
 // Memory that one device has free serves the requests of another on the same GPU: single ones,
-// batches, reservations.
+// batches, reservations. Each was tried again, and none ended without memory.
 func TestADeviceReleasesWhatAnotherOnItsGPUNeeds(t *testing.T) {
 	requests := map[string]func(t *testing.T, d *vram.Device, s *vram.Stream){
 		"a buffer": func(t *testing.T, _ *vram.Device, s *vram.Stream) {
@@ -64,13 +65,17 @@ func TestADeviceReleasesWhatAnotherOnItsGPUNeeds(t *testing.T) {
 			assert.LessOrEqual(t, h.Stats().ReservedBytes, gib, "the live buffer, and what the driver had left")
 			assert.GreaterOrEqual(t, d.Stats().NeighbourBytes, 2*gib)
 			assert.Zero(t, h.Stats().NeighbourBytes)
+			counts := d.Stats().RequestCounts
+			assert.Positive(t, counts.RetryCount)
+			assert.Equal(t, pool.RequestCounts{RetryCount: counts.RetryCount}, counts)
 			assert.True(t, kept.Live())
 			freeAll(t, kept)
 		})
 	}
 }
 
-// The live memory of a neighbour stays, and the error has the driver's refusal.
+// The live memory of a neighbour stays, and the error has the driver's refusal. A request that it ends counts once, also one for a
+// reservation.
 func TestANeighbourKeepsWhatLives(t *testing.T) {
 	h := openHouse(t, vram.Config{}, sim.Config{TotalBytes: 4 * gib})
 	d := h.neighbour(vram.Config{})
@@ -81,6 +86,10 @@ func TestANeighbourKeepsWhatLives(t *testing.T) {
 	require.ErrorAs(t, err, &short)
 	require.Error(t, short.Cause)
 	assert.Zero(t, d.Stats().NeighbourBytes)
+	assert.Equal(t, pool.RequestCounts{OutOfMemoryCount: 1}, d.Stats().RequestCounts)
+	_, err = d.Reserve(t.Context(), 2*gib)
+	require.ErrorIs(t, err, vram.ErrOutOfMemory)
+	assert.Equal(t, pool.RequestCounts{OutOfMemoryCount: 2}, d.Stats().RequestCounts)
 	freeAll(t, live)
 	freeAll(t, must(t, s, 2*gib))
 }
