@@ -29,12 +29,15 @@ type Request struct {
 	// Tenant is charged with the request, like its stream; nil: no tenant. It costs a heap
 	// allocation or two.
 	Tenant *pool.Tenant
-	// Reservation is memory that the request may draw from (see Reservation); nil: none.
+	// Reservation is memory that the request may draw from where the stream has none cached (see Reservation); nil: none.
+	// A zero one is refused with ErrNotOpen, one of another device with ErrForeign, also where it is not needed.
 	Reservation *pool.Reservation
 }
 
 // plain reports whether a block of a magazine is all that the request needs.
-func (r *Request) plain() bool { return r.sized() && !r.Zero && r.Tag == "" && r.Tenant == nil }
+func (r *Request) plain() bool {
+	return r.sized() && !r.Zero && r.Tag == "" && r.Tenant == nil && r.Reservation == nil // which may not be one of the device
+}
 
 // sized reports whether a magazine's blocks have the wanted alignment.
 func (r *Request) sized() bool {

@@ -149,7 +149,8 @@ func TestMisuseIsRefusedAtTheBoundary(t *testing.T) {
 	require.NoError(t, err)
 	reservationAbroad, err := abroad.Reserve(t.Context(), 2*mib)
 	require.NoError(t, err)
-	live := must(t, s, kib)
+	live, cached := must(t, s, kib), must(t, s, kib)
+	freeAll(t, cached)
 	use, err := live.Use(h.stream())
 	require.NoError(t, err)
 	require.NoError(t, use.Done())
@@ -174,10 +175,12 @@ func TestMisuseIsRefusedAtTheBoundary(t *testing.T) {
 		"zero tenant":                    {one(vram.Request{Bytes: 1, Tenant: new(vram.Tenant)}), vram.ErrNotOpen},
 		"zero tenant of a batch":         {batch(vram.BatchRequest{Bytes: []int64{1}, Tenant: new(vram.Tenant)}), vram.ErrNotOpen},
 		"zero reservation":               {one(vram.Request{Bytes: 1, Align: 4096, Reservation: new(vram.Reservation)}), vram.ErrNotOpen},
+		"zero reservation, cached":       {one(vram.Request{Bytes: kib, Reservation: new(vram.Reservation)}), vram.ErrNotOpen},
 		"zero reservation of a batch":    {batch(vram.BatchRequest{Bytes: []int64{1}, Reservation: new(vram.Reservation)}), vram.ErrNotOpen},
 		"foreign tenant":                 {one(vram.Request{Bytes: 1, Tenant: tenantAbroad}), vram.ErrForeign},
 		"foreign tenant of a batch":      {batch(vram.BatchRequest{Bytes: []int64{1}, Tenant: tenantAbroad}), vram.ErrForeign},
 		"foreign reservation":            {one(vram.Request{Bytes: 1, Align: 4096, Reservation: reservationAbroad}), vram.ErrForeign},
+		"foreign reservation, cached":    {one(vram.Request{Bytes: kib, Reservation: reservationAbroad}), vram.ErrForeign},
 		"foreign reservation of a batch": {batch(vram.BatchRequest{Bytes: []int64{1}, Reservation: reservationAbroad}), vram.ErrForeign},
 		"use on nil":                     {second(live.Use(nil)), vram.ErrNotOpen},
 		"use on a zero stream":           {second(live.Use(new(vram.Stream))), vram.ErrNotOpen},
