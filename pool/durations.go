@@ -14,7 +14,7 @@ import (
 const DurationBuckets = 33
 
 // DurationHistogram counts durations by powers of two of a microsecond: Counts[i] those shorter
-// than Bound(i) that are in no bucket before it, the last one all others, of 71 minutes and more.
+// than Bound(i) that are in no bucket before it, the last one all others, of 35 minutes and more (2^31 microseconds).
 type DurationHistogram struct {
 	Counts []uint64 // DurationBuckets, or none if there were no durations
 	Sum    time.Duration

@@ -37,6 +37,8 @@ func TestADurationIsBelowTheBoundOfItsBucket(t *testing.T) {
 			}
 		}
 	}
+	assert.EqualValues(t, 1, noted(35 * time.Minute).Counts[DurationBuckets-2])
+	assert.EqualValues(t, 1, noted(36 * time.Minute).Counts[DurationBuckets-1])
 	assert.EqualValues(t, 1, noted(-time.Second).Counts[0])
 	assert.Zero(t, noted(), "no durations: no buckets")
 }

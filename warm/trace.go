@@ -13,7 +13,7 @@ import (
 //	t_us,op,id,size,stream
 //
 // and one line per event: microseconds, a or f, the buffer's number from 0 in order of allocation, bytes, and the stream's
-// number. Errors of the text have name and the line's number; errors of r are returned as they are.
+// number. Errors have name and the line's number, and wrap an error of r.
 func FromTrace(name string, r io.Reader) ([]vram.Demand, error) {
 	t, err := trace.Read(name, r)
 	if err != nil {

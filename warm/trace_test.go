@@ -1,9 +1,11 @@
 package warm_test
 
 import (
+	"io"
 	"os"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -32,6 +34,9 @@ func TestFromTrace(t *testing.T) {
 
 	_, err = warm.FromTrace("wrong", strings.NewReader(recording+"8,f,9,1,0\n"))
 	require.ErrorContains(t, err, "wrong:10")
+	_, err = warm.FromTrace("cut off", io.MultiReader(strings.NewReader(recording), iotest.ErrReader(io.ErrNoProgress)))
+	require.ErrorIs(t, err, io.ErrNoProgress)
+	require.ErrorContains(t, err, "cut off:10")
 }
 
 // A device maps the peak of GPT-2's recording, and at most one page more for each run.
