@@ -194,11 +194,11 @@ func (s *Set) room(number int) (int64, error) {
 	usedBytes := books.LentBytes + books.BusyBytes
 	seen := s.rooms[number].last.Load()
 	if seen == nil || time.Since(seen.at) >= roomInterval {
-		freeBytes, _, err := e.driver.MemGetInfo()
+		m, err := s.devices[number].GPUMemory()
 		if err != nil {
-			return 0, failed("", e.peers.Failed(err, e.driver))
+			return 0, err
 		}
-		seen = &driverMemory{freeBytes, books.ReservedBytes, time.Now()}
+		seen = &driverMemory{m.FreeBytes, books.ReservedBytes, time.Now()}
 		s.rooms[number].last.Store(seen)
 	}
 	heldOrFree := seen.freeBytes + seen.reservedBytes // memory that the device took since was free then

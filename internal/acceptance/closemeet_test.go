@@ -75,3 +75,24 @@ func TestCallsOfADeviceMeetItsClose(t *testing.T) {
 		}
 	}
 }
+
+// Close of a set waits for a placement that is in the driver; one that comes later is refused, and calls no driver.
+func TestAPlacementMeetsTheCloseOfItsSet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, _, faults := openSet(t, 1, vram.Config{})
+		s.Devices()[0].Info()
+		entered, release := (&house{t: t, faults: faults}).holdUp("cuMemGetInfo")
+		done, closed := make(chan error, 1), make(chan error, 1)
+		go func() { done <- second(s.Place(1)) }()
+		<-entered
+		go func() { closed <- s.Close() }()
+		synctest.Wait()
+		assert.Empty(t, closed, "Close waits")
+		calls := faults.Calls("cuMemGetInfo")
+		require.ErrorIs(t, second(s.Place(1)), vram.ErrClosed)
+		assert.Equal(t, calls, faults.Calls("cuMemGetInfo"))
+		release()
+		require.NoError(t, <-done)
+		require.NoError(t, <-closed)
+	})
+}
