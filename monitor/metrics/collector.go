@@ -17,7 +17,8 @@ type Options struct {
 	// MaxStreams bounds the streams that have series of their own: those that come first in Stats. 0: 32;
 	// negative: none has, and all are summed up.
 	MaxStreams int
-	// MaxTenants likewise bounds the tenants.
+	// MaxTenants likewise bounds the tenants. The counters of their sum never fall: counts of a tenant stay in it, as they were
+	// collected last, where the tenant is closed or gets series of its own.
 	MaxTenants int
 	// GPUMemory reads the memory of the whole GPU, too: one driver call for each collection. A call
 	// that fails leaves the two metrics out, and is counted by vram_driver_failures_total.
@@ -32,6 +33,15 @@ type Collector struct {
 	device  *vram.Device
 	options Options
 	descs
+	turn   chan struct{} // has room for the goroutine that reads the statistics
+	summed summed        // owned by that
+}
+
+// summed is the tenants without series of their own.
+type summed struct {
+	now  map[uint32]vram.TenantStats // by ID, as they were read last
+	left vram.TenantStats            // the counts of those that are none of them any more
+	any  bool                        // there were such
 }
 
 var _ prometheus.Collector = (*Collector)(nil)
@@ -45,7 +55,7 @@ func NewWith(device *vram.Device, o Options) *Collector {
 	o.MaxStreams, o.MaxTenants = bound(o.MaxStreams), bound(o.MaxTenants)
 	labels := prometheus.Labels{"device": strconv.Itoa(device.Ordinal())}
 	maps.Copy(labels, o.Labels)
-	return &Collector{device: device, options: o, descs: newDescs(labels)}
+	return &Collector{device: device, options: o, descs: newDescs(labels), turn: make(chan struct{}, 1)}
 }
 
 // bound returns a bound of Options: 0 stands for a default, a negative one for none.
@@ -78,7 +88,7 @@ func (c *Collector) Collect(to chan<- prometheus.Metric) {
 			m.bytes(c.gpuFree, gpu.FreeBytes)
 		}
 	}
-	s := c.device.Stats()
+	s, sum := c.read()
 	m.bytes(c.limit, s.LimitBytes)
 	m.add(c.pressure, prometheus.GaugeValue, float64(s.Pressure))
 	if s.Level != vram.StatsOff { // else they are not known, and 0 would be wrong
@@ -88,12 +98,21 @@ func (c *Collector) Collect(to chan<- prometheus.Metric) {
 	c.collectWaits(m, &s)
 	c.collectSizes(m, &s)
 	c.collectStreams(m, s.Streams)
-	c.collectTenants(m, s.Tenants)
+	c.collectTenants(m, s.Tenants, sum)
 	for _, n := range s.Driver {
 		m.count(c.driverCalls, n.Calls, n.Func)
 		m.count(c.driverFailures, n.Failures, n.Func)
 		m.add(c.driverSeconds, prometheus.CounterValue, n.Time.Seconds(), n.Func)
 	}
+}
+
+// read returns the statistics, and the sum of the tenants without series of their own. One goroutine reads at a time: the sums are in
+// the order of the readings.
+func (c *Collector) read() (vram.Stats, *vram.TenantStats) {
+	c.turn <- struct{}{}
+	defer func() { <-c.turn }()
+	s := c.device.Stats()
+	return s, c.sumOthers(s.Tenants)
 }
 
 // emitter sends metrics.
@@ -234,29 +253,61 @@ func (c *Collector) sendStream(m emitter, name string, n vram.StreamStats) {
 	count(c.streamHits, n.DriverMisses, name, "driver")
 }
 
-// collectTenants sends the first tenants each on its own, and the sum of the others.
-func (c *Collector) collectTenants(m emitter, all []vram.TenantStats) {
-	var sum vram.TenantStats
-	summed := false
-	for i, n := range all {
-		if i < c.options.MaxTenants && n.Name != others {
-			name := labelOf(n.Name)
-			c.sendTenant(m, name, n)
-			c.sendBounds(m, name, n)
+// hasSeries reports whether a tenant has series of its own, by its place in the statistics.
+func (c *Collector) hasSeries(place int, n *vram.TenantStats) bool {
+	return place < c.options.MaxTenants && n.Name != others // the sum has that label
+}
+
+// sumOthers sums up the tenants without series of their own. Counts of those that were among them before are part of the sum: a
+// counter does not fall where a tenant is closed, or gets series of its own. It is nil if there were none yet.
+func (c *Collector) sumOthers(all []vram.TenantStats) *vram.TenantStats {
+	sum, now := new(vram.TenantStats), map[uint32]vram.TenantStats{}
+	for i := range all {
+		n := &all[i]
+		if c.hasSeries(i, n) {
 			continue
 		}
-		summed = true
+		now[n.ID] = *n
 		sum.HeldBytes += n.HeldBytes
 		sum.ChargedBytes += n.ChargedBytes
 		sum.Queued += n.Queued
-		sum.AllocCount += n.AllocCount
-		sum.FreeCount += n.FreeCount
-		sum.OutOfMemoryCount += n.OutOfMemoryCount
-		sum.QuotaRefusedCount += n.QuotaRefusedCount
-		sum.Durations = sum.Durations.Add(n.Durations)
+		addCounts(sum, n)
 	}
-	if summed { // a tenant of that name is one of them
-		c.sendTenant(m, others, sum)
+	for id, n := range c.summed.now {
+		if _, still := now[id]; !still {
+			addCounts(&c.summed.left, &n)
+			c.summed.any = true
+		}
+	}
+	c.summed.now = now
+	if len(now) == 0 && !c.summed.any {
+		return nil
+	}
+	addCounts(sum, &c.summed.left)
+	return sum
+}
+
+// addCounts adds the figures of a tenant that never fall.
+func addCounts(sum, n *vram.TenantStats) {
+	sum.AllocCount += n.AllocCount
+	sum.FreeCount += n.FreeCount
+	sum.OutOfMemoryCount += n.OutOfMemoryCount
+	sum.QuotaRefusedCount += n.QuotaRefusedCount
+	sum.Durations = sum.Durations.Add(n.Durations)
+}
+
+// collectTenants sends the first tenants each on its own, and the sum of the others, if it is not nil.
+func (c *Collector) collectTenants(m emitter, all []vram.TenantStats, sum *vram.TenantStats) {
+	for i := range all {
+		n := &all[i]
+		if c.hasSeries(i, n) {
+			name := labelOf(n.Name)
+			c.sendTenant(m, name, *n)
+			c.sendBounds(m, name, *n)
+		}
+	}
+	if sum != nil {
+		c.sendTenant(m, others, *sum)
 	}
 }
 

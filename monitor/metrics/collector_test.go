@@ -318,3 +318,55 @@ func Example() {
 	fmt.Println(len(families) > 10, err)
 	// Output: true <nil>
 }
+
+// The counters of the summed tenants never fall: neither where one of them is closed, nor where one gets series of its own, nor where
+// one is made again. Tenants that were closed before a collection saw them are not counted.
+func TestCountersOfTheOtherTenantsNeverFall(t *testing.T) {
+	d := open(t, vram.Config{LimitBytes: 64 * mib})
+	s := stream(t, d)
+	registry := prometheus.NewPedanticRegistry()
+	require.NoError(t, registry.Register(metrics.NewWith(d, metrics.Options{MaxTenants: 1})))
+	allocations := func() map[string]float64 {
+		families, err := registry.Gather()
+		require.NoError(t, err)
+		all := map[string]float64{}
+		for _, f := range families {
+			if f.GetName() != "vram_tenant_allocations_total" {
+				continue
+			}
+			for _, m := range f.GetMetric() {
+				for _, l := range m.GetLabel() {
+					if l.GetName() == "tenant" {
+						all[l.GetValue()] = m.GetCounter().GetValue()
+					}
+				}
+			}
+		}
+		return all
+	}
+	tenant := func(name string, uses int) *vram.Tenant {
+		of, err := d.Tenant(name, vram.Quota{})
+		require.NoError(t, err)
+		for range uses {
+			b, err := s.AllocFor(t.Context(), vram.Request{Bytes: mib, Tenant: of})
+			require.NoError(t, err)
+			require.NoError(t, b.Free())
+		}
+		return of
+	}
+	own, second, third := tenant("own", 1), tenant("second", 20), tenant("third", 300)
+	assert.Equal(t, map[string]float64{"own": 1, "other": 320}, allocations())
+	require.NoError(t, third.Close())
+	assert.Equal(t, map[string]float64{"own": 1, "other": 320}, allocations())
+	third = tenant("third", 4000)
+	assert.Equal(t, map[string]float64{"own": 1, "other": 4320}, allocations())
+	require.NoError(t, own.Close())
+	assert.Equal(t, map[string]float64{"second": 20, "other": 4320}, allocations())
+	tenant("second", 2)
+	assert.Equal(t, map[string]float64{"second": 22, "other": 4320}, allocations())
+	require.NoError(t, third.Close())
+	assert.Equal(t, map[string]float64{"second": 22, "other": 4320}, allocations())
+	require.NoError(t, tenant("unseen", 7).Close())
+	require.NoError(t, second.Close())
+	assert.Equal(t, map[string]float64{"other": 4320}, allocations())
+}

@@ -142,7 +142,7 @@ func TestEachFigureIsInItsSeries(t *testing.T) {
 	c := &Collector{options: Options{MaxStreams: 2, MaxTenants: 2}, descs: newDescs(nil)}
 	figures(t, "tenant", tenantSeries(), func(n int) vram.TenantStats {
 		return vram.TenantStats{Name: fmt.Sprint("guest", n), HeldBytes: int64(n), Queued: n, AllocCount: uint64(10 * n)} //nolint:gosec // a few
-	}, c.collectTenants)
+	}, func(m emitter, all []vram.TenantStats) { c.collectTenants(m, all, c.sumOthers(all)) })
 	figures(t, "stream", streamSeries(), func(n int) vram.StreamStats {
 		return vram.StreamStats{Stream: uint32(n), LiveBytes: int64(n), PoolHits: uint64(n) + 5000, DriverMisses: uint64(n)} //nolint:gosec // a few
 	}, c.collectStreams)
@@ -235,7 +235,7 @@ func TestLabelsAndBounds(t *testing.T) {
 	tenants := sent(t, func(m emitter) {
 		c.collectTenants(m, []vram.TenantStats{
 			{Name: "a", Quota: vram.Quota{LimitBytes: 1}}, {Name: "b", Quota: vram.Quota{ShareBytes: 1}},
-		})
+		}, nil)
 	})
 	for name, want := range map[string]bool{
 		"tenant_limit_bytes tenant=a": true, "tenant_share_bytes tenant=a": false,
@@ -254,7 +254,8 @@ func TestWaitsOfOtherTenantsAreSummed(t *testing.T) {
 	waited := func(seconds time.Duration, counts ...uint64) vram.TenantStats {
 		return vram.TenantStats{Name: fmt.Sprint("guest", int(seconds)), Durations: pool.DurationHistogram{Sum: seconds * time.Second, Counts: counts}}
 	}
-	all := sent(t, func(m emitter) { c.collectTenants(m, []vram.TenantStats{waited(1, 1), waited(2, 0, 2), waited(4, 3)}) })
+	waits := []vram.TenantStats{waited(1, 1), waited(2, 0, 2), waited(4, 3)}
+	all := sent(t, func(m emitter) { c.collectTenants(m, waits, c.sumOthers(waits)) })
 	assert.InDelta(t, 1, all["tenant_wait_seconds tenant=guest1"], 0)
 	assert.InDelta(t, 1, all["tenant_wait_seconds tenant=guest1 sum"], 0)
 	assert.InDelta(t, 5, all["tenant_wait_seconds tenant=other"], 0)
