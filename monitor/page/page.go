@@ -39,7 +39,8 @@ func (p *Page) sample() Sample {
 	return s
 }
 
-// Close ends the sampler and the event streams of all viewers. Later requests get an error.
+// Close ends the sampler and the event streams of all viewers. It waits for the sample that is being taken for them, and not for
+// requests that read the devices: http.Server.Shutdown does. Later requests get an error.
 func (p *Page) Close() {
 	if p != nil && p.sampler != nil {
 		p.sampler.close()

@@ -139,7 +139,8 @@ func (s *sampler) leave(v *viewer) {
 	s.state <- st
 }
 
-// close ends the goroutine and every viewer. It waits for the sample that is being taken.
+// close ends the goroutine and every viewer. It waits for the sample that is being taken for viewers. It does not wait for newest, whose
+// caller gets errClosed when it has read.
 func (s *sampler) close() {
 	st := <-s.state
 	st.closed = true
@@ -180,6 +181,9 @@ func (s *sampler) run(ctx context.Context, ended chan<- struct{}) {
 func (s *sampler) sample(ctx context.Context) bool {
 	s.reading <- struct{}{}
 	defer func() { <-s.reading }()
+	if ctx.Err() != nil { // nobody waits for a sample
+		return false
+	}
 	sample := s.read() // outside the state: it may wait for a stream
 	st := <-s.state
 	defer func() { s.state <- st }()

@@ -289,6 +289,17 @@ func TestTheEndOfViewersDuringARead(t *testing.T) {
 	}
 }
 
+// A goroutine whose viewers have left takes no sample, also where a tick came at the same time, or where it waited for another reader.
+func TestNoSampleIsTakenForNobody(t *testing.T) {
+	s, reads := counted(3)
+	ended, end := context.WithCancel(t.Context())
+	assert.True(t, s.sample(ended))
+	end()
+	assert.False(t, s.sample(ended))
+	assert.EqualValues(t, 1, reads.Load())
+	assert.Empty(t, s.reading)
+}
+
 // Viewers that come and leave at the same time each get a sample after their history, and leave nothing. A close ends those that are
 // there then, and no others come.
 func TestViewersAmongGoroutines(t *testing.T) {
