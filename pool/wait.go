@@ -23,8 +23,8 @@ var ErrWouldDeadlock = errors.New("vram: the wait would be a deadlock")
 type WaitStats struct {
 	Waiting     int    `json:"waiting"`      // now
 	DemandBytes int64  `json:"demand_bytes"` // requested by them
-	Count       uint64 `json:"count"`
-	Deadlocks   uint64 `json:"deadlocks"` // of Count: refused with ErrWouldDeadlock
+	Count       uint64 `json:"count"`        // of all time: those that wait, and those that have; each once
+	Deadlocks   uint64 `json:"deadlocks"`    // of Count: refused with ErrWouldDeadlock
 	// Longest is the duration of the longest wait that has ended, with memory or without, from the moment when the request
 	// found none. It does not include current waits: Events.LongWait reports those after a second. Device.ResetPeaks restarts
 	// it.

@@ -148,13 +148,16 @@ func (d *dispatcher) refuse(c *claim, err error, last bool) {
 // park makes a claim wait in the pool. A parked claim holds nothing.
 func (d *dispatcher) park(c *claim) {
 	c.want.putBack(d.searches)
-	if c.age == 0 {
+	again := c.age != 0
+	if !again {
 		c.age, c.parkedAt = d.wiring.pool.NextAge(), time.Now()
 		c.place.Store(c.age)
 	}
 	token := d.state.claims.Hold(&c.Claim, claims.Parked)
 	runs := c.want.parkedRuns(d.searches)
-	effect.Push(&d.state.effects().refills, outgoingRefill{c.parkRefill(d.searches, token, runs), c})
+	m := c.parkRefill(d.searches, token, runs)
+	m.Place.Again = again
+	effect.Push(&d.state.effects().refills, outgoingRefill{m, c})
 }
 
 // unpark takes a parked claim back from the pool.

@@ -358,6 +358,8 @@ func TestWhatARequestAsksFor(t *testing.T) {
 				d.park(&x.claim)
 				m, ok := effect.Pop(&d.state.effects().refills)
 				require.True(t, ok)
+				assert.Equal(t, parks > 0, m.Place.Again)
+				m.Place.Again = false
 				if parks == 0 {
 					first = m.Place
 				}

@@ -16,7 +16,7 @@ import (
 )
 
 // A batch that is parked asks the pool for the memory that its stream lacks, then for all its pages, since others may have taken the stream's, and
-// then for all in one run, since the pieces did not fit.
+// then for all in one run, since the pieces did not fit. It is one wait, of one age.
 func TestTheRunsOfAParkedBatch(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 256*mib)
@@ -31,6 +31,8 @@ func TestTheRunsOfAParkedBatch(t *testing.T) {
 			d.park(&many.claim)
 			m, ok := effect.Pop(&d.state.effects().refills)
 			require.True(t, ok)
+			assert.Equal(t, len(asked) > 0, m.Place.Again)
+			assert.Equal(t, many.age, m.Place.Age)
 			asked = append(asked, append([]uint32{m.Pages}, m.More...))
 			for _, b := range many.dst {
 				assert.Zero(t, b, "a parked claim holds nothing")

@@ -226,4 +226,5 @@ type Place struct {
 	ChargedBytes int64
 	Blocked      bool // a caller waits for the answer and does nothing else
 	Unready      bool // its account's quota does not allow it before a Ready
+	Again        bool // it has waited before, at this Age: not a further wait
 }

@@ -11,6 +11,27 @@ import (
 	"github.com/go-vram/vram/internal/pool/admission"
 )
 
+// A request that waits again is among those that wait, and its wait is counted once.
+func TestAWaitIsCountedOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 64, 8, Settings{Policy: Policy{HandlePages: 1}, LimitBytes: 8 * pageBytes})
+	w.clients[1] = &holder{}
+	w.send(Join{Client: 1})
+	w.fill(1, 8)
+	for i := range uint64(6) {
+		age := 1 + i/3
+		w.core.Step(Refill{
+			Client: 1, Token: 99 + i, Pages: 4, Bytes: 4 * pageBytes, LiveBytes: 8 * pageBytes, Patience: Waiting,
+			Place: Place{Account: 1, Age: age, Align: 1, Again: i%3 > 0},
+		})
+		n := w.core.WaitCounts()
+		assert.Equal(t, 1, n.Waiting)
+		assert.Equal(t, age, n.Count)
+		w.core.Step(Withdraw{Client: 1, Token: 99 + i})
+	}
+	assert.Zero(t, w.core.WaitCounts().Waiting)
+}
+
 // A trial that memory overtook is no reason to leave out the next one.
 func TestATrialThatWasOvertakenIsRepeated(t *testing.T) {
 	t.Parallel()

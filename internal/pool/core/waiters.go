@@ -55,7 +55,9 @@ func (w *waiters) park(r *request) {
 	w.named[ticket{r.client, r.token}] = r
 	w.demandBytes += r.bytes
 	w.unasked = true
-	w.waitCount++
+	if !r.place.Again {
+		w.waitCount++
+	}
 	w.table.Arrive(r.waiter())
 }
 
