@@ -907,6 +907,7 @@ func (d *Device) Tenant(name string, q Quota) (*Tenant, error) {
 		(*pool.TenantControl)(t).OnClose(func() { d.tenants.drop(t) })
 		if part.CompareAndSwap(old, old.with(name, t)) {
 			d.enlist(t)
+			d.joinTenant((*pool.TenantControl)(t))
 			return t, nil
 		}
 	}

@@ -704,6 +704,8 @@ type scope struct {
 	lastID uint32          // streams with higher IDs were opened inside
 	ended  atomic.Bool
 
+	tenants atomic.Pointer[tenantScope] // the last one that joined; nil: none
+
 	// The maxima of streams that have ended inside, each alone.
 	gone, gonePending atomic.Int64
 }
@@ -738,6 +740,13 @@ type sharedScope struct {
 	set  func(*readings, int64)
 }
 
+// tenantScope is the scope of a tenant's peak, in a list.
+type tenantScope struct {
+	id     uint32
+	mark   *shared.Scope
+	before *tenantScope
+}
+
 func (d *Device) beginScope() *scope {
 	ctx := context.Background()
 	s := &scope{device: d, number: d.scopes.Add(1), engine: d.engine.Load(), begun: map[uint32]bool{}, lastID: d.lastID.Load()}
@@ -758,9 +767,7 @@ func (d *Device) beginScope() *scope {
 		{d.pending.Begin(pendingBytes), func(r *readings, peak int64) { r.pendingBytes = &peak }},
 	}
 	for _, t := range d.tenants.list() {
-		s.shared = append(s.shared, sharedScope{(*pool.TenantControl)(t).BeginScope(), func(r *readings, peak int64) {
-			r.tenants[(*pool.TenantControl)(t).ID()] = peak
-		}})
+		s.join((*pool.TenantControl)(t))
 	}
 	if s.engine != nil {
 		_ = s.engine.pool.BeginScope(ctx, s.number, liveBytes) // a pool that has ended has no peak to come
@@ -775,6 +782,27 @@ func (d *Device) join(one *streams.Control) {
 		if s.ended.Load() {
 			one.EndScope(s.number)
 		}
+	}
+}
+
+// joinTenant begins the running scopes in a tenant that was made inside them.
+func (d *Device) joinTenant(t *pool.TenantControl) {
+	for _, s := range d.running.list() {
+		s.join(t)
+	}
+}
+
+// join begins the scope in a tenant. A tenant that is made as the scope begins may join twice: the first one counts.
+func (s *scope) join(t *pool.TenantControl) {
+	one := &tenantScope{id: t.ID(), mark: t.BeginScope()}
+	for {
+		one.before = s.tenants.Load()
+		if s.tenants.CompareAndSwap(one.before, one) {
+			break
+		}
+	}
+	if s.ended.Load() {
+		one.mark.End()
 	}
 }
 
@@ -810,6 +838,9 @@ func (s *scope) end() Stats {
 	r.gone, r.gonePending = new(s.gone.Load()), new(s.gonePending.Load())
 	for _, x := range s.shared {
 		x.set(r, x.mark.End())
+	}
+	for x := s.tenants.Load(); x != nil; x = x.before {
+		r.tenants[x.id] = x.mark.End()
 	}
 	if s.engine != nil {
 		if p, err := s.engine.pool.EndScope(context.Background(), s.number); err == nil {
