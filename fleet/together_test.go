@@ -204,6 +204,12 @@ func TestALostGrantLeavesNothing(t *testing.T) {
 		require.ErrorIs(t, grant.Err(), ErrLost)
 	}
 	assert.Zero(t, children.Load())
+	for range 3 {
+		_, end, err := m.begin(t.Context())
+		require.NoError(t, err)
+		end()
+	}
+	assert.Zero(t, children.Load(), "nor do calls")
 	require.NoError(t, m.Close())
 }
 

@@ -1,12 +1,14 @@
 package site_test
 
 import (
+	"reflect"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/go-vram/vram/cudadrv/site"
 )
@@ -121,6 +123,21 @@ func TestHelpersByPackage(t *testing.T) {
 		assert.NotEmpty(t, f, "a folder above is another package")
 	}
 	assert.Contains(t, called(site.NewHelpers([]string{"github.com/go-vram/vram/cudadrv"})).String(), "site_test.called")
+}
+
+// A call whose kind is kept replaces another one: each has its own kind.
+func TestCallsThatShareASlot(t *testing.T) {
+	h := site.NewHelpers([]string{here1 + "called", here1 + "generic"})
+	begin := reflect.ValueOf(called).Pointer()
+	kinds := map[uint64]int{}
+	for range 2 {
+		for call := begin - 20_000; call < begin+20_000; call += 5 {
+			want := site.KindLookedUp(h, call)
+			require.Equal(t, want, site.KindOf(h, call))
+			kinds[want]++
+		}
+	}
+	require.Greater(t, len(kinds), 1)
 }
 
 // A stack of helpers alone keeps them: a place is better than none.
