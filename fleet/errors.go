@@ -15,7 +15,7 @@ import (
 var (
 	// ErrClosed reports a call after Member.Close or the ledger's Close.
 	ErrClosed = ledger.ErrClosed
-	// ErrNotOpen refuses a call on a nil or zero Member or Grant.
+	// ErrNotOpen refuses a call on a nil or zero Member, Grant or ledger.
 	ErrNotOpen = vram.ErrNotOpen
 	// ErrNilContext refuses a nil context.
 	ErrNilContext = vram.ErrNilContext

@@ -84,7 +84,8 @@ func (c Config) check() error {
 	return nil
 }
 
-// Ledger is a fleet's keys in a cluster. Open makes one. Any number of goroutines may use it.
+// Ledger is a fleet's keys in a cluster. Open makes one; a nil or zero one refuses each call with fleet.ErrNotOpen. Any number of goroutines
+// may use it.
 type Ledger struct {
 	clients  []*clientv3.Client // of each server
 	servers  *servers
@@ -116,10 +117,13 @@ type change struct {
 var _ fleet.Ledger = (*Ledger)(nil)
 
 // Open opens the ledger of a fleet, and returns when a server has answered. The ledger keeps connections and goroutines until Close. Errors:
-// *ConfigError, the context's, *UnreachableError with the reason, and refused permissions.
+// fleet.ErrNilContext, *ConfigError, the context's, *UnreachableError with the reason, and refused permissions.
 func Open(ctx context.Context, c Config) (*Ledger, error) { return open(ctx, c, callTime) }
 
 func open(ctx context.Context, c Config, callTime time.Duration) (*Ledger, error) {
+	if ctx == nil {
+		return nil, fleet.ErrNilContext
+	}
 	if err := c.check(); err != nil {
 		return nil, err
 	}
@@ -195,6 +199,22 @@ func (l *Ledger) probe(ctx context.Context, c *clientv3.Client) (*clientv3.GetRe
 	return c.Get(ctx, l.prefix, clientv3.WithCountOnly())
 }
 
+// made reports whether Open has made the ledger.
+func (l *Ledger) made() bool { return l != nil && l.running != nil }
+
+// ended returns the error of a call that cannot be made: fleet.ErrNotOpen, fleet.ErrNilContext, or ledger.ErrClosed after Close.
+func (l *Ledger) ended(ctx context.Context) error {
+	switch {
+	case !l.made():
+		return fleet.ErrNotOpen
+	case ctx == nil:
+		return fleet.ErrNilContext
+	case l.running.Err() != nil:
+		return ledger.ErrClosed
+	}
+	return nil
+}
+
 // request is a call of a client.
 type request[T any] func(context.Context, *clientv3.Client) (T, error)
 
@@ -205,8 +225,8 @@ func repeated[T any](ctx context.Context, l *Ledger, do request[T]) (T, error) {
 
 // call runs a call within callTime, and again where an error of it asks for that. It ends with the caller's context and with the ledger.
 func call[T any](ctx context.Context, l *Ledger, do request[T], again func(error) bool) (answer T, err error) {
-	if l.running.Err() != nil {
-		return answer, ledger.ErrClosed
+	if err = l.ended(ctx); err != nil {
+		return answer, err
 	}
 	timed, cancel := context.WithTimeout(ctx, l.callTime)
 	defer cancel()
@@ -349,6 +369,9 @@ func (l *Ledger) operations(t ledger.Transaction) (operations []clientv3.Op) {
 
 // Wait implements fleet.Ledger.
 func (l *Ledger) Wait(ctx context.Context, after int64, keys ...string) error {
+	if err := l.ended(ctx); err != nil {
+		return err
+	}
 	timer := time.NewTimer(waitAtMost)
 	defer timer.Stop()
 	for {
@@ -445,6 +468,9 @@ func (l *Ledger) know(revision int64, changes []*clientv3.Event) {
 // Close implements fleet.Ledger. It waits at most four seconds for the cluster to end the leases; the others end when their time is over.
 // Its error joins the errors of the leases' ends.
 func (l *Ledger) Close() error {
+	if !l.made() {
+		return fleet.ErrNotOpen
+	}
 	l.closing.Do(func() {
 		l.lock.Lock()
 		l.stop()

@@ -214,6 +214,43 @@ func TestConfig(t *testing.T) {
 	assert.ErrorContains(t, err, "no endpoints")
 }
 
+// A nil or zero ledger refuses each call, and an open one a nil context, as Open does.
+func TestANilOrZeroLedger(t *testing.T) {
+	var noContext context.Context
+	running, stop := context.WithCancel(t.Context())
+	defer stop()
+	opened := &Ledger{running: running, stop: stop}
+	for name, l := range map[string]*Ledger{"nil": nil, "zero": {}, "open": opened} {
+		for _, ctx := range []context.Context{noContext, t.Context()} {
+			want := fleet.ErrNotOpen
+			if l == opened {
+				want = fleet.ErrNilContext
+			}
+			if l == opened && ctx != nil {
+				continue
+			}
+			_, err := l.Lease(ctx, 0)
+			require.ErrorIs(t, err, want, name)
+			_, err = l.Read(ctx)
+			require.ErrorIs(t, err, want, name)
+			_, err = l.Read(ctx, "a", "b/")
+			require.ErrorIs(t, err, want, name)
+			_, err = l.Commit(ctx, ledger.Transaction{If: []ledger.Compare{{Key: "k"}}, Put: []ledger.Put{{Key: "k"}}, Delete: []string{"d"}})
+			require.ErrorIs(t, err, want, name)
+			require.ErrorIs(t, l.Wait(ctx, 0), want, name)
+			require.ErrorIs(t, l.Wait(ctx, 0, "a"), want, name)
+		}
+		if l != opened {
+			require.ErrorIs(t, l.Close(), fleet.ErrNotOpen, name)
+		}
+	}
+	for _, c := range []Config{{}, {Endpoints: []string{"http://localhost:1"}, Insecure: true}} {
+		l, err := Open(noContext, c)
+		require.ErrorIs(t, err, fleet.ErrNilContext)
+		assert.Nil(t, l)
+	}
+}
+
 // A lease lives as long as a renewal is answered within its time since the last that was, and ends for its holder no later.
 func TestRenewals(t *testing.T) {
 	const life = 10 * time.Second
