@@ -59,7 +59,8 @@ type Config struct {
 	// that others need.
 	StreamCacheBytes int64
 	// PoolCacheBytes bounds the free memory that the pool keeps for all streams. The excess goes to
-	// the driver at ticks, ten times a second. 0: no bound.
+	// the driver as soon as no request needs the driver, and after a failure a tenth of a second
+	// later. 0: no bound.
 	PoolCacheBytes int64
 	// ReleaseAfter is the time after which unused memory is released: a working stream returns it to
 	// the pool, and after the same time again the pool releases it to the driver. A loop with shorter
@@ -527,7 +528,8 @@ type Tuning struct {
 	// bound.
 	StreamCacheBlocks int
 	// PoolCacheBlocks bounds the free ranges that the pool keeps, as Config.PoolCacheBytes bounds their bytes. The
-	// shortest ones of the excess go back to the driver at ticks, ten times a second. 0: no bound.
+	// shortest ones of the excess go back to the driver. A range that shares a physical allocation with memory in
+	// use stays, and so does one that work still uses, which is not counted. 0: no bound.
 	PoolCacheBlocks int
 	// PressureMark is the share of the limit in use from which on the level is PressureHigh, over 0
 	// up to 1. 0: 0.85. 1: there are no levels above PressureNormal. See PressureLevel.

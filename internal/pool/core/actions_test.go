@@ -388,10 +388,10 @@ func (w *world) quiet(ch chooser) {
 // checkBudget: in a quiet world the pool keeps no more free than its budget allows, except for memory that it cannot give back.
 func (w *world) checkBudget() {
 	c, s := w.core, w.settings
-	over := s.CacheBytes > 0 && c.freeBytes() > s.CacheBytes ||
-		s.CacheRuns > 0 && c.memory.CleanRuns() > s.CacheRuns
-	over = over || c.ReservedBytes() > s.LimitBytes
-	if victims, _ := c.memory.Victims(1, Run{}); over && len(victims) > 0 {
+	over := s.CacheBytes > 0 && c.freeBytes() > s.CacheBytes || c.ReservedBytes() > s.LimitBytes
+	victims, _ := c.memory.Victims(1, Run{})
+	overRuns := s.CacheRuns > 0 && c.memory.CleanRuns() > s.CacheRuns
+	if over && len(victims) > 0 || overRuns && len(c.memory.ShortestRun()) > 0 {
 		w.failf("%d bytes in %d runs are free beyond a budget of %d in %d, or beyond the limit of %d", c.freeBytes(), c.freeRuns(),
 			s.CacheBytes, s.CacheRuns, s.LimitBytes)
 	}

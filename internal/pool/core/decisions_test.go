@@ -581,3 +581,46 @@ func TestTheBoundsOfTheCacheHoldOneAfterTheOther(t *testing.T) {
 	assert.Nil(t, w.job)
 	assert.EqualValues(t, 12*pageBytes, w.core.ReservedBytes())
 }
+
+// Where there are more free runs than the bound of the cache allows, the shortest ones go back to the driver whole: longer handles stay, and so
+// does a run that has a part of a handle: its whole handles alone would leave as many runs.
+func TestTheShortestRunsLeaveTheCache(t *testing.T) {
+	t.Parallel()
+	short, shorter, long := Run{First: 0, Pages: 3}, Run{First: 6, Pages: 2}, Run{First: 12, Pages: 12}
+	part, middle := Run{First: 25, Pages: 1}, Run{First: 31, Pages: 6} // pages 28 to 31 and 32 to 35 are a handle each
+	for name, c := range map[string]struct {
+		free, kept []Run
+		most       int
+	}{
+		"one too many":              {[]Run{short, shorter, long}, []Run{short, long}, 2},
+		"two too many":              {[]Run{short, shorter, long}, []Run{long}, 1},
+		"as many as allowed":        {[]Run{short, shorter, long}, []Run{short, shorter, long}, 3},
+		"any number":                {[]Run{short, shorter, long}, []Run{short, shorter, long}, 0},
+		"a part of a handle":        {[]Run{short, part}, []Run{part}, 1},
+		"parts of handles alone":    {[]Run{part, middle}, []Run{part, middle}, 1},
+		"a handle in the middle":    {[]Run{long, middle}, []Run{middle}, 1},
+		"of equal ones the first":   {[]Run{{First: 0, Pages: 3}, {First: 4, Pages: 3}}, []Run{{First: 4, Pages: 3}}, 1},
+		"one long handle and short": {[]Run{{First: 12, Pages: 4}, {First: 0, Pages: 5}}, []Run{{First: 0, Pages: 5}}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := settled(t, 1)
+			for _, handlePages := range []uint32{1, 4} {
+				w.settings.Policy.HandlePages = handlePages
+				w.core.SetSettings(w.settings)
+				w.fill(1, map[uint32]uint32{1: 12, 4: 28}[handlePages])
+			}
+			w.settings.CacheRuns = c.most
+			w.core.SetSettings(w.settings)
+			w.give(1, 0, c.free...)
+			for w.job != nil {
+				w.perform(-1, nil)
+			}
+			var kept []Run
+			w.core.eachFree(func(r Run, _ memory.Tag) { kept = append(kept, r) })
+			assert.ElementsMatch(t, c.kept, kept)
+			w.send(Tick{})
+			assert.Nil(t, w.job, "no more is released at a tick")
+		})
+	}
+}

@@ -45,8 +45,8 @@ type Settings struct {
 	LimitBytes int64 // reserved never exceeds it
 	// LimitSource says for reports where the limit is written; "": it is the device's, or the program's
 	LimitSource string
-	CacheBytes  int64 // free bytes beyond it go back to the driver at ticks; 0: no such bound
-	CacheRuns   int   // likewise the number of free runs
+	CacheBytes  int64 // free bytes beyond it go back to the driver once no request needs it; 0: no such bound
+	CacheRuns   int   // likewise the number of clean runs, the shortest first; runs with a part of a handle stay
 	// AgeTicks is for how many ticks memory has to be free until it goes back to the driver, and
 	// the length of the windows of time by which peaks are forgotten; 0: neither ends.
 	AgeTicks uint32

@@ -38,8 +38,8 @@ func (s *shrinker) climb(r *request) bool {
 	return false
 }
 
-// bound releases free memory beyond the bounds of the cache, in bytes and in runs, and beyond a lowered limit. After a failure
-// it rests until the next Tick, so that a driver that refuses is not asked without end.
+// bound releases free memory beyond the bounds of the cache, in bytes and in runs, and beyond a lowered limit, whenever no
+// request needs the driver. Of the runs the shortest go whole: a handle out of a longer one would leave two. After a failure it rests until the next Tick, so that a driver that refuses is not asked without end.
 func (s *shrinker) bound() {
 	if s.failed {
 		return
@@ -53,7 +53,7 @@ func (s *shrinker) bound() {
 		return
 	}
 	if s.settings.CacheRuns > 0 && m.CleanRuns() > s.settings.CacheRuns {
-		s.jobs.shrink(nil, 1) // the shortest run first
+		s.jobs.release(nil, m.ShortestRun())
 	}
 }
 

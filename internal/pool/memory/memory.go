@@ -84,6 +84,30 @@ func (m *Memory) victims(want func(Run) bool) []int32 {
 	return ids
 }
 
+// ShortestRun returns the handles of the shortest clean run that is made of whole handles: without them there is one run less.
+func (m *Memory) ShortestRun() (ids []int32) {
+	var shortest Run
+	m.clean.bins.Each(m.links, 1, func(i int32) bool {
+		run := m.freeRun(uint32(i))
+		order := cmp.Or(cmp.Compare(run.Pages, shortest.Pages), cmp.Compare(run.First, shortest.First))
+		if (shortest.Pages == 0 || order < 0) && m.isWhole(run) {
+			shortest = run
+		}
+		return true
+	})
+	for at := shortest.First; at < shortest.End(); {
+		h := m.pages[at].handle
+		ids = append(ids, h)
+		at = m.handleOf[h].run.End()
+	}
+	return ids
+}
+
+// isWhole reports whether no handle of a free run has pages outside it.
+func (m *Memory) isWhole(r Run) bool {
+	return r.Covers(m.handleOf[m.pages[r.First].handle].run) && r.Covers(m.handleOf[m.pages[r.End()-1].handle].run)
+}
+
 // missingRuns returns the holes of a window. The result is valid until the next call.
 func (m *Memory) missingRuns(w Run) []Run {
 	runs := m.missing[:0]
