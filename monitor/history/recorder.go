@@ -163,11 +163,15 @@ func (r *Recorder) Stop() {
 	if !r.opened() {
 		return
 	}
-	if r.atEnd.Load() == nil {
-		live := r.live()
-		r.atEnd.CompareAndSwap(nil, &live)
+	if r.atEnd.Load() != nil {
+		r.stop()
+		return
 	}
+	first := r.next.Load()
+	live := r.live()
 	r.stop()
+	live = after(live, r.since(first))
+	r.atEnd.CompareAndSwap(nil, &live)
 }
 
 // live lists the buffers that live at this moment.
@@ -179,10 +183,45 @@ func (r *Recorder) live() (all []Event) {
 	return all
 }
 
+// since returns the events that the ring has from a number on, in their order.
+func (r *Recorder) since(first uint64) (all []Event) {
+	for i := range r.ring {
+		if e := r.ring[i].Load(); e != nil && e.Number >= first {
+			all = append(all, *e)
+		}
+	}
+	slices.SortFunc(all, func(a, b Event) int { return cmp.Compare(a.Number, b.Number) })
+	return all
+}
+
+// after returns the buffers that live after some events, of the ones that were listed during them: the list may have a buffer or not
+// that was allocated or freed then, so the last event at its address decides.
+func after(listed, events []Event) (live []Event) {
+	last := map[vram.Ptr]Event{}
+	for _, e := range events {
+		if e.Kind == Allocated || e.Kind == Freed {
+			last[e.Ptr] = e
+		}
+	}
+	for _, e := range listed {
+		if _, changed := last[e.Ptr]; !changed {
+			live = append(live, e)
+		}
+	}
+	for _, e := range events {
+		if e.Kind == Allocated && last[e.Ptr].Number == e.Number {
+			e.Number, e.Time = 0, time.Time{}
+			live = append(live, e)
+		}
+	}
+	return live
+}
+
 // Snapshot is a recording at a moment.
 type Snapshot struct {
 	Events []Event `json:"events"` // in order of their numbers
-	// Live are the buffers that lived then, or at Stop, without times: not all of them were allocated in Events.
+	// Live are the buffers that lived after the last of Events, at Stop at the latest, without times: not all of them were allocated in
+	// Events. A change that the ring lost while Live was read may be missing.
 	Live      []Event `json:"live"`
 	LostCount uint64  `json:"lost_count"` // events before those
 }
@@ -201,16 +240,14 @@ func (r *Recorder) Snapshot() Snapshot {
 		return s
 	}
 	if live := r.atEnd.Load(); live != nil {
-		s.Live = slices.Clone(*live)
+		s.Live, s.Events = slices.Clone(*live), r.since(0)
 	} else {
-		s.Live = r.live()
+		first := r.next.Load()
+		listed := r.live()
+		s.Events = r.since(0)
+		at, _ := slices.BinarySearchFunc(s.Events, first, func(e Event, number uint64) int { return cmp.Compare(e.Number, number) })
+		s.Live = after(listed, s.Events[at:])
 	}
-	for i := range r.ring {
-		if e := r.ring[i].Load(); e != nil {
-			s.Events = append(s.Events, *e)
-		}
-	}
-	slices.SortFunc(s.Events, func(a, b Event) int { return cmp.Compare(a.Number, b.Number) })
 	if len(s.Events) > 0 {
 		s.LostCount = s.Events[len(s.Events)-1].Number + 1 - uint64(len(s.Events))
 	}
