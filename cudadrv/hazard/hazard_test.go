@@ -311,6 +311,42 @@ func TestTheLastClose(t *testing.T) {
 	require.Error(t, y.Close())
 }
 
+// lasting opens views that may be closed twice.
+type lasting struct{ cudadrv.Driver }
+
+type lastingDevice struct{ cudadrv.Device }
+
+func (l lasting) Open(ordinal int) (cudadrv.Device, error) {
+	dev, err := l.Driver.Open(ordinal)
+	return lastingDevice{dev}, err
+}
+
+func (lastingDevice) Close() error { return nil }
+
+// A view that is closed several times is one: the memory of the others stays known until the last of them closes.
+func TestAViewThatIsClosedTwice(t *testing.T) {
+	driver := hazard.Wrap(lasting{sim.New(sim.Config{})})
+	c := driver.Checker(0)
+	for range 2 { // the second round begins with no view
+		first, err := driver.View(0)
+		require.NoError(t, err)
+		second, err := driver.Allocator().Open(0)
+		require.NoError(t, err)
+		third, err := driver.Open(0)
+		require.NoError(t, err)
+		_, err = third.MemAlloc(granule)
+		require.NoError(t, err)
+		for _, view := range []cudadrv.Device{first, second} {
+			for range 4 {
+				require.NoError(t, view.Close())
+				assert.Equal(t, 1, c.MemoryCount())
+			}
+		}
+		require.NoError(t, third.Close())
+		assert.Zero(t, c.MemoryCount(), "the last view has gone")
+	}
+}
+
 // deaf hides the simulated kernels.
 type deaf struct{ cudadrv.Driver }
 
