@@ -77,7 +77,7 @@ func (d *limited) take(c call.Call, bytes int64) error {
 }
 
 // allocate makes a call that takes memory: the bytes are booked ahead, so that calls at the same time
-// cannot exceed the capacity together, and taken back where the call fails.
+// cannot exceed the capacity together, and taken back where the call fails, or panics.
 func allocate[K cudadrv.Ptr | cudadrv.Handle](d *limited, c call.Call, bytes int64, book map[K]int64,
 	allocate func(int64) (K, error),
 ) (K, error) {
@@ -87,11 +87,17 @@ func allocate[K cudadrv.Ptr | cudadrv.Handle](d *limited, c call.Call, bytes int
 	if err := d.take(c, bytes); err != nil {
 		return 0, err
 	}
+	failed := true // until it has returned without an error
+	defer func() {
+		if failed {
+			d.ledger.usedBytes.Add(-bytes)
+		}
+	}()
 	key, err := allocate(bytes)
 	if err != nil {
-		d.ledger.usedBytes.Add(-bytes)
 		return 0, err
 	}
+	failed = false
 	d.ledger.mu.Lock()
 	defer d.ledger.mu.Unlock()
 	book[key] = bytes
@@ -100,23 +106,27 @@ func allocate[K cudadrv.Ptr | cudadrv.Handle](d *limited, c call.Call, bytes int
 
 // free makes a call that gives memory back. The entry leaves the book ahead of the call, so that another
 // goroutine that gets the same name from the driver finds no entry of the old one, and comes back
-// where the call fails.
+// where the call fails, or panics.
 func free[K cudadrv.Ptr | cudadrv.Handle](d *limited, key K, book map[K]int64, free func(K) error) error {
 	d.ledger.mu.Lock()
 	bytes, held := book[key]
 	delete(book, key)
 	d.ledger.mu.Unlock()
-	err := free(key)
 	if !held {
-		return err
+		return free(key)
 	}
-	if err == nil {
-		d.ledger.usedBytes.Add(-bytes)
-		return nil
-	}
-	d.ledger.mu.Lock()
-	defer d.ledger.mu.Unlock()
-	book[key] = bytes
+	failed := true // as in allocate
+	defer func() {
+		if !failed {
+			d.ledger.usedBytes.Add(-bytes)
+			return
+		}
+		d.ledger.mu.Lock()
+		defer d.ledger.mu.Unlock()
+		book[key] = bytes
+	}()
+	err := free(key)
+	failed = err != nil
 	return err
 }
 

@@ -144,6 +144,85 @@ func TestAViewThatIsClosedTwice(t *testing.T) {
 	assert.Zero(t, drv.Booked(), "the last view has gone")
 }
 
+// failing opens devices whose calls that take or give back memory panic while it says so.
+type failing struct {
+	cudadrv.Driver
+	panics *bool
+}
+
+type failingDevice struct {
+	cudadrv.Device
+	cudadrv.ShareableMemory // nil: its other methods are not called
+	panics                  *bool
+}
+
+func (f failing) Open(ordinal int) (cudadrv.Device, error) {
+	dev, err := f.Driver.Open(ordinal)
+	return failingDevice{dev, nil, f.panics}, err
+}
+
+func (d failingDevice) fail() {
+	if *d.panics {
+		panic("as told")
+	}
+}
+
+func (d failingDevice) MemAlloc(bytes int64) (cudadrv.Ptr, error) {
+	d.fail()
+	return d.Device.MemAlloc(bytes)
+}
+
+func (d failingDevice) MemFree(p cudadrv.Ptr) error { d.fail(); return d.Device.MemFree(p) }
+
+func (d failingDevice) MemCreate(bytes int64) (cudadrv.Handle, error) {
+	d.fail()
+	return d.Device.MemCreate(bytes)
+}
+
+func (d failingDevice) MemCreateShareable(bytes int64) (cudadrv.Handle, error) {
+	d.fail()
+	return d.Device.MemCreate(bytes)
+}
+
+func (d failingDevice) MemRelease(h cudadrv.Handle) error { d.fail(); return d.Device.MemRelease(h) }
+
+// A call that panics counts as one that failed: memory that it would take stays free, and memory that it would give back stays in use.
+func TestCallsThatPanicCountAsFailed(t *testing.T) {
+	panics := false
+	drv := fault.Wrap(failing{sim.New(sim.Config{}), &panics})
+	dev, err := drv.Open(0)
+	require.NoError(t, err)
+	drv.SetCapacity(2 * granule)
+	shareable := dev.(cudadrv.ShareableMemory)
+	for name, c := range map[string]struct{ take, free func() error }{
+		"MemAlloc": twice(dev.MemAlloc, dev.MemFree), "MemCreate": twice(dev.MemCreate, dev.MemRelease),
+		"MemCreateShareable": twice(shareable.MemCreateShareable, dev.MemRelease),
+	} {
+		panics = true
+		assert.PanicsWithValue(t, "as told", func() { _ = c.take() }, name)
+		panics = false
+		assert.Zero(t, drv.Booked(), name)
+		require.NoError(t, c.take(), name) // all of the capacity
+		panics = true
+		assert.PanicsWithValue(t, "as told", func() { _ = c.free() }, name)
+		panics = false
+		assert.Equal(t, 1, drv.Booked(), name)
+		_, err := dev.MemAlloc(1)
+		require.ErrorIs(t, err, cudadrv.OutOfMemory, name)
+		require.NoError(t, c.free(), name)
+		assert.Zero(t, drv.Booked(), name)
+	}
+}
+
+// twice returns calls that take two granules, and give them back.
+func twice[K cudadrv.Ptr | cudadrv.Handle](take func(int64) (K, error), free func(K) error) struct{ take, free func() error } {
+	var key K
+	return struct{ take, free func() error }{
+		func() (err error) { key, err = take(2 * granule); return err },
+		func() error { return free(key) },
+	}
+}
+
 // Nothing is kept of memory that was given back.
 func TestFreedMemoryIsForgotten(t *testing.T) {
 	drv, dev := open(t)
