@@ -28,6 +28,23 @@ func lowerBarrier(c *lowering, i *ptx.Instruction) {
 	}
 	c.to.flow, c.to.bar = leave, form
 	c.to.run = func(w *warp, f *frame, m uint32) { arriveAtBarrier(w, form, f, m) }
+	if form.arrive && form.aligned {
+		c.meetsAtArrive(form)
+	}
+}
+
+// meetsAtArrive makes an aligned bar.arrive a meeting of the warp, which counts as a whole: nothing else holds threads that come first.
+func (c *lowering) meetsAtArrive(form *barrierForm) {
+	t := c.meets(&meeting{mask: none, meet: func(w *warp, members uint32) {
+		if together(w, members) {
+			arriveAtBarrier(w, form, w.frame, members)
+		}
+	}})
+	c.to.run = func(w *warp, f *frame, m uint32) {
+		if sameInstruction(w, m) {
+			arriveAtMeeting(w, t, f, m)
+		}
+	}
 }
 
 // arriveAtBarrier stops threads at a barrier.
@@ -70,20 +87,24 @@ func sameBarrier(w *warp, form *barrierForm, f *frame, m uint32, id uint64) bool
 			return false
 		}
 	}
-	if !form.aligned {
-		return true
-	}
+	return !form.aligned || sameInstruction(w, m)
+}
+
+// sameInstruction reports whether all threads of the warp that wait at an aligned barrier wait at the current instruction.
+func sameInstruction(w *warp, m uint32) bool {
+	waiting := w.meet.waiting // some at an aligned bar.arrive
 	for n := range w.block.barriers {
-		for rest := w.block.barriers[n].waiting[w.index]; rest != 0; rest &= rest - 1 {
-			t := next(rest)
-			if w.pc[t] != w.at && w.block.kernel.code[w.pc[t]].bar.aligned {
-				other := w.block.place(w.pc[t], w.index*warpThreads+t)
-				w.fail(&Fault{
-					Kind: DivergentBarrier, Other: &other,
-					Detail: "an aligned barrier is for all threads of a warp, and others of the warp wait at another instruction",
-				}, next(m))
-				return false
-			}
+		waiting |= w.block.barriers[n].waiting[w.index]
+	}
+	for ; waiting != 0; waiting &= waiting - 1 {
+		t := next(waiting)
+		if bar := w.block.kernel.code[w.pc[t]].bar; w.pc[t] != w.at && bar != nil && bar.aligned {
+			other := w.block.place(w.pc[t], w.index*warpThreads+t)
+			w.fail(&Fault{
+				Kind: DivergentBarrier, Other: &other,
+				Detail: "an aligned barrier is for all threads of a warp, and others of the warp wait at another instruction",
+			}, next(m))
+			return false
 		}
 	}
 	return true

@@ -16,7 +16,8 @@
 // The threads of a warp run together while they are at the same instruction. Where they part, the group that is first
 // in the text runs, so that groups meet again; each group has its turn, so that threads of one warp may wait for each
 // other, as from Volta on. An instruction with .sync waits for the threads of its mask, a barrier for the threads of
-// the block; neither waits for exited threads. A barrier that cannot complete is a fault, not a hang.
+// the block; neither waits for exited threads. An aligned bar.arrive waits for the threads of its warp, which counts as a whole.
+// A barrier that cannot complete is a fault, not a hang.
 //
 // In text for an architecture before sm_70 warps run in lockstep: shfl and vote without .sync are for the threads that
 // execute them together.

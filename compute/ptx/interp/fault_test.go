@@ -132,6 +132,36 @@ func TestFaults(t *testing.T) {
 			ret;
 			a: bar.sync 0;
 			ret;`, interp.DivergentBarrier, 4, 2, 0},
+		"a bar.arrive in each branch": {`and.b32 %r4, %r1, 31; setp.lt.u32 %p1, %r4, 16; setp.lt.u32 %p2, %r1, 32;
+			@!%p2 bra wait;
+			@%p1 bra a;
+			bar.arrive 1, 96;
+			ret;
+			a: bar.arrive 1, 96;
+			ret;
+			wait: bar.sync 1, 96;
+			ret;`, interp.DivergentBarrier, 5, 3, 0},
+		"a bar.arrive in one branch, and a barrier in the other": {`and.b32 %r4, %r1, 31; setp.lt.u32 %p1, %r4, 16;
+			@%p1 bra a;
+			bar.arrive 1, 96;
+			bar.sync 0;
+			ret;
+			a: bar.sync 0;
+			ret;`, interp.DivergentBarrier, 5, 2, 0},
+		"a bar.arrive of half of a warp": {`and.b32 %r4, %r1, 31; setp.lt.u32 %p1, %r4, 16;
+			@%p1 bar.arrive 1, 64;
+			bar.sync 0;
+			ret;`, interp.DivergentBarrier, 2, 1, 16},
+		"a warp that arrives in two parts counts once": {`setp.lt.u32 %p1, %r1, 16; setp.lt.u32 %p2, %r1, 32;
+			@!%p2 bra wait;
+			mov.u32 %r4, 0;
+			again: add.u32 %r4, %r4, 1;
+			@!%p1 bra arrive;
+			setp.lt.u32 %p3, %r4, 9000; @%p3 bra again;
+			arrive: bar.arrive 1, 96;
+			ret;
+			wait: bar.sync 1, 96;
+			ret;`, interp.BarrierDeadlock, 8, -1, 32},
 		"a barrier that one warp waits at for nothing": {`setp.lt.u32 %p1, %r1, 32;
 			@%p1 bar.sync 1, 64;
 			bar.sync 0;
@@ -239,6 +269,26 @@ func TestNoFaults(t *testing.T) {
 			ret;
 			produce: st.shared.u32 [%r3], %r1;
 			bar.arrive 1, 64;
+			ret;`,
+		"a producer whose threads come one after the other": `setp.lt.u32 %p1, %r1, 16; setp.lt.u32 %p2, %r1, 32;
+			@!%p2 bra consume;
+			mov.u32 %r4, 0;
+			again: add.u32 %r4, %r4, 1;
+			@!%p1 bra arrive;
+			setp.lt.u32 %p3, %r4, 9000; @%p3 bra again;
+			st.shared.u32 [tile], 7;
+			arrive: bar.arrive 1, 64;
+			ret;
+			consume: bar.sync 1, 64;
+			ld.shared.u32 %r6, [tile];
+			ret;`,
+		"a producer of which some threads end": `and.b32 %r4, %r1, 31; setp.lt.u32 %p1, %r4, 16; setp.lt.u32 %p2, %r1, 32;
+			@!%p2 bra consume;
+			@%p1 st.shared.u32 [%r3], %r1;
+			@%p1 bar.arrive 1, 64;
+			ret;
+			consume: bar.sync 1, 64;
+			ld.shared.u32 %r6, [tile];
 			ret;`,
 		"a lock between threads of a warp": `mov.u32 %r9, %ctaid.x; shl.b32 %r9, %r9, 7; cvt.u64.u32 %d4, %r9; add.u64 %d4, %d1, %d4;
 			again: atom.global.cas.b32 %r4, [%d4], 0, 1;
