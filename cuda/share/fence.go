@@ -54,8 +54,9 @@ func (m *Memory) Ways() (publish, await Way) {
 }
 
 // Publish makes a fence after the work submitted to the context so far, and notifies the peer. With ByHost it waits for the
-// work first. After an error the peer was not notified. Errors: ErrNotLinked, ErrClosed, *PeerError, cuda.ErrNotOpen,
-// cuda.ErrForeign, cuda.ErrCapturing, vram.ErrClosed, and the driver's.
+// work first. After an error the peer was not notified. After an error of a capture that was not announced, the next Publish of
+// another context than that of the last fence waits for the work of that one. Errors: ErrNotLinked, ErrClosed, *PeerError,
+// cuda.ErrNotOpen, cuda.ErrForeign, cuda.ErrCapturing, vram.ErrClosed, and the driver's.
 func (m *Memory) Publish(c *cuda.Context) error {
 	l, err := m.linkTo()
 	if err != nil {
@@ -84,7 +85,8 @@ func (m *Memory) over(op string, why error) error {
 	}
 }
 
-// fence records this side's event after the work of a context and after the last fence, or waits for the work.
+// fence records this side's event after the work of a context and after the last fence, or waits for the work. Where the event's
+// last record is in a capture, nothing can wait for the event: the last fence has to have passed.
 func (m *Memory) fence(c *cuda.Context, l *link) error {
 	stream, err := m.enter(c)
 	if err != nil {
@@ -106,6 +108,12 @@ func (m *Memory) fence(c *cuda.Context, l *link) error {
 		return nil
 	}
 	defer m.use.RUnlock()
+	if l.captured && l.last != nil && l.last != stream {
+		if err := settle(l.last.Stream()); err != nil {
+			return err
+		}
+		l.last = nil
+	}
 	return c.Submit(func(device cudadrv.Device, on cudadrv.Stream) error {
 		if l.last != nil && l.last != stream { // the record takes the last one's place, and the peer may not have waited for that
 			if err := device.StreamWaitEvent(on, l.own); err != nil {
@@ -116,9 +124,10 @@ func (m *Memory) fence(c *cuda.Context, l *link) error {
 			return err
 		}
 		if err := uncaptured(c); err != nil {
+			l.captured = true
 			return err
 		}
-		l.last = stream
+		l.last, l.captured = stream, false
 		return nil
 	})
 }

@@ -35,7 +35,8 @@ type link struct {
 	own, theirs cudadrv.Event
 
 	publishing sync.Mutex    // of a Publish, and of a goodbye
-	last       *streams.Tail // of the stream of the last fence
+	last       *streams.Tail // of the stream of the last fence; nil: there is none, or its work has finished
+	captured   bool          // a capture may have the last record of own
 	sent       uint64        // fences; guarded by publishing
 
 	turn     chan struct{} // holds a token while an Await waits

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"slices"
 	"testing"
 	"time"
 
@@ -380,6 +381,54 @@ func TestManyFences(t *testing.T) {
 		require.ErrorIs(t, <-failed, ErrClosed)
 	}
 	require.ErrorIs(t, <-copied, ErrClosed)
+}
+
+// A fence that was refused, since its record went to a capture, leaves the others: they come after the work of the last one.
+func TestAFenceAfterOneThatWasCaptured(t *testing.T) {
+	for _, sameContext := range []bool{true, false} {
+		a, b := newPair(t)
+		m, theirs := linkSides(t, a, b)
+		captured, last, next := a.context(), a.c, a.context()
+		if sameContext {
+			last = captured
+		}
+		require.NoError(t, m.Publish(last))
+		work, err := streams.NewSubmitter(captured.Stream())
+		require.NoError(t, err)
+		graphs, on := work.Device().(cudadrv.Graphs), captured.Stream().Handle()
+		a.faults.SetBefore(func(function string) {
+			if function == "cuEventRecord" {
+				assert.NoError(t, graphs.StreamBeginCapture(on, cudadrv.CaptureRelaxed))
+			}
+		})
+		require.ErrorIs(t, m.Publish(captured), cuda.ErrCapturing)
+		var seen []string
+		a.faults.SetBefore(func(function string) { seen = append(seen, function) })
+		if sameContext {
+			require.ErrorIs(t, m.Publish(next), cuda.ErrCapturing, "nothing can wait for the last fence yet")
+			assert.NotContains(t, seen, "cuEventRecord")
+		} else {
+			require.NoError(t, m.Publish(next))
+		}
+		g, err := graphs.StreamEndCapture(on)
+		require.NoError(t, err, "the capture is not disturbed")
+		require.NoError(t, graphs.GraphDestroy(g))
+		if sameContext {
+			require.NoError(t, m.Publish(next))
+		}
+		synchronized, recorded := slices.Index(seen, "cuStreamSynchronize"), slices.Index(seen, "cuEventRecord")
+		assert.True(t, 0 <= synchronized && synchronized < recorded, "the work of the last fence has finished: %v", seen)
+		seen = nil
+		require.NoError(t, m.Publish(last))
+		assert.Contains(t, seen, "cuStreamWaitEvent", "the fence before has an event again")
+		assert.NotContains(t, seen, "cuStreamSynchronize")
+		a.faults.SetBefore(nil)
+		for range 3 {
+			require.NoError(t, theirs.Await(t.Context(), b.c))
+		}
+		assert.Equal(t, uint64(3), m.Stats().Published)
+		require.NoError(t, m.Close())
+	}
 }
 
 // A capture that nobody announced, and that begins as a fence is recorded, is not disturbed, and the fence is refused.
