@@ -75,7 +75,7 @@ func TestFeed(t *testing.T) {
 
 // A batch allocates nothing on Go's heap: the simulated device alone does, for its record of the two copies.
 func TestFeedAllocatesNothing(t *testing.T) {
-	c, memory := device(t, sim.New(sim.Config{Bytes: true, Clock: sim.Running}))
+	c, memory := device(t, sim.New(sim.Config{Bytes: true}))
 	f, err := newFeed(c, 1000, memory)
 	require.NoError(t, err)
 	ids := make([]int64, 1000)
