@@ -4,10 +4,10 @@ import (
 	"context"
 	"fmt"
 	"reflect"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -156,45 +156,43 @@ func keepBusy(d *vram.Device, s *vram.Stream, guest *vram.Tenant, n int, stop <-
 // Counters keep their values while statistics are off, and continue from there.
 func TestCountersStayWhileStatisticsAreOff(t *testing.T) {
 	t.Parallel()
-	d, err := vram.Open(vram.Config{Driver: sim.New(sim.Config{}), LimitBytes: 64 * mib})
-	require.NoError(t, err)
-	s, err := d.NewStream()
-	require.NoError(t, err)
-	pair := func() {
-		b, err := s.Alloc(4096)
+	synctest.Test(t, func(t *testing.T) {
+		d, err := vram.Open(vram.Config{Driver: sim.New(sim.Config{}), LimitBytes: 64 * mib})
 		require.NoError(t, err)
-		require.NoError(t, b.Free())
-	}
-	listed := func(path string) bool { return !strings.HasPrefix(path, "Stats.Streams[") }
-	pair()
-	before := d.Stats()
-	pair()
-	full, err := s.Alloc(63 * mib)
-	require.NoError(t, err)
-	waiting := s.AllocAsync(t.Context(), vram.Request{Bytes: 32 * mib, Wait: true})
-	for d.Stats().Waits.Waiting == 0 { // it is on its way
-		runtime.Gosched()
-	}
-	require.NoError(t, d.Reconfigure(vram.Settings{Stats: new(vram.StatsOff)}))
-	off := d.Stats()
-	assert.Equal(t, [...]uint64{0, 0, 1}, [...]uint64{uint64(off.Waits.Waiting), uint64(off.Waits.DemandBytes), off.Waits.Count}, "counts alone")
-	waiting.Cancel()
-	require.NoError(t, full.Free())
-	assert.Equal(t, vram.StatsOff, off.Level)
-	rises(t, counters(before), counters(off), listed)
-	assert.EqualValues(t, 3, off.AllocCount, "Reconfigure has read it")
-	assert.Zero(t, off.LiveBytes+off.ReservedBytes+off.CachedBytes)
-	assert.Empty(t, off.Streams)
-	pair()
-	last, now := counters(off), counters(d.Stats())
-	for _, of := range []map[string]int64{last, now} {
-		delete(of, "Stats.PressureRises") // the request that waits may raise it later
-	}
-	assert.Equal(t, last, now, "the last values")
-	require.NoError(t, d.Reconfigure(vram.Settings{Stats: new(vram.StatsOn)}))
-	on := d.Stats()
-	assert.Equal(t, vram.StatsOn, on.Level)
-	assert.EqualValues(t, 4, on.AllocCount, "allocations without statistics count, too")
-	rises(t, counters(off), counters(on), listed)
-	require.NoError(t, d.Close())
+		s, err := d.NewStream()
+		require.NoError(t, err)
+		pair := func() {
+			b, err := s.Alloc(4096)
+			require.NoError(t, err)
+			require.NoError(t, b.Free())
+		}
+		listed := func(path string) bool { return !strings.HasPrefix(path, "Stats.Streams[") }
+		pair()
+		before := d.Stats()
+		pair()
+		full, err := s.Alloc(63 * mib)
+		require.NoError(t, err)
+		waiting := s.AllocAsync(t.Context(), vram.Request{Bytes: 32 * mib, Wait: true})
+		synctest.Wait() // it waits, and its queries of the driver have ended
+		require.EqualValues(t, 1, d.Stats().Waits.Waiting)
+		require.NoError(t, d.Reconfigure(vram.Settings{Stats: new(vram.StatsOff)}))
+		off := d.Stats()
+		assert.Equal(t, [...]uint64{0, 0, 1}, [...]uint64{uint64(off.Waits.Waiting), uint64(off.Waits.DemandBytes), off.Waits.Count}, "counts alone")
+		waiting.Cancel()
+		require.NoError(t, full.Free())
+		assert.Equal(t, vram.StatsOff, off.Level)
+		rises(t, counters(before), counters(off), listed)
+		assert.EqualValues(t, 3, off.AllocCount, "Reconfigure has read it")
+		assert.Zero(t, off.LiveBytes+off.ReservedBytes+off.CachedBytes)
+		assert.Empty(t, off.Streams)
+		pair()
+		last, now := counters(off), counters(d.Stats())
+		assert.Equal(t, last, now, "the last values")
+		require.NoError(t, d.Reconfigure(vram.Settings{Stats: new(vram.StatsOn)}))
+		on := d.Stats()
+		assert.Equal(t, vram.StatsOn, on.Level)
+		assert.EqualValues(t, 4, on.AllocCount, "allocations without statistics count, too")
+		rises(t, counters(off), counters(on), listed)
+		require.NoError(t, d.Close())
+	})
 }
