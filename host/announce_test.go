@@ -35,7 +35,7 @@ func TestAUseThatAFreeDidNotSeeIsRefused(t *testing.T) {
 			var refused *vram.NotLiveError
 			require.ErrorAs(t, b.Use(7), &refused)
 			for word := uint64(1); word < 4; word++ {
-				assert.Empty(t, s.streams(word), "a later block waits for no stream of an earlier one")
+				assert.Empty(t, s.streams(nil, word), "a later block waits for no stream of an earlier one")
 			}
 		})
 	}
@@ -57,7 +57,7 @@ func TestLateUsesOfEarlierBlocks(t *testing.T) {
 					want[one] = true
 				}
 			}
-			all := s.streams(word)
+			all := s.streams(nil, word)
 			got := map[cudadrv.Stream]bool{}
 			for _, one := range all {
 				got[one] = true

@@ -152,10 +152,10 @@ func TestStreamsOfASlot(t *testing.T) {
 		for _, stream := range c.more {
 			s.push(stream, 0)
 		}
-		assert.Equal(t, c.want, s.streams(0), "%v", c)
+		assert.Equal(t, c.want, s.streams(nil, 0), "%v", c)
 		assert.Equal(t, c.first != 0, s.noted())
 		s.forget()
-		assert.Empty(t, s.streams(0))
+		assert.Empty(t, s.streams(nil, 0))
 		assert.False(t, s.noted())
 	}
 }

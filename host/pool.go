@@ -274,7 +274,8 @@ func (p *Pool) freeIn(b Block, shared *batch) error {
 		return err
 	}
 	if s.noted() {
-		if streams := s.streams(b.word); len(streams) > 0 {
+		var few [4]cudadrv.Stream // most blocks have no more
+		if streams := s.streams(few[:0], b.word); len(streams) > 0 {
 			return p.freeUsed(s, b.word, streams, shared)
 		}
 		s.forget()

@@ -154,7 +154,7 @@ func checkBooks(p *Pool) error {
 				return &ConfigError{Field: "vacant slot", Value: s.inner, Want: "no memory, which would not be collected"}
 			}
 			if sh.free.Load()&s.bit != 0 && (s.noted() || s.stamps != nil) {
-				return &ConfigError{Field: "free slot", Value: s.streams(s.word.Load()), Want: "no uses"}
+				return &ConfigError{Field: "free slot", Value: s.streams(nil, s.word.Load()), Want: "no uses"}
 			}
 		}
 	}

@@ -118,8 +118,8 @@ func (s *slot) push(stream cudadrv.Stream, word uint64) {
 // noted reports whether the slot has uses, also late ones.
 func (s *slot) noted() bool { return s.first.Load() != 0 }
 
-// streams returns the streams of the announced uses of the block with the word, each once.
-func (s *slot) streams(word uint64) (all []cudadrv.Stream) {
+// streams appends the streams of the announced uses of the block with the word, each once, to an empty slice.
+func (s *slot) streams(all []cudadrv.Stream, word uint64) []cudadrv.Stream {
 	if code := s.first.Load(); code != 0 && s.since.Load() == word {
 		all = append(all, cudadrv.Stream(code-1))
 	}

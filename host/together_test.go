@@ -31,7 +31,7 @@ func TestManyGoroutinesAnnounceUses(t *testing.T) {
 			}
 		})
 		count := map[cudadrv.Stream]int{}
-		for _, stream := range s.streams(0) {
+		for _, stream := range s.streams(nil, 0) {
 			count[stream]++
 		}
 		require.Equal(t, map[cudadrv.Stream]int{1: 1, 2: 1, 3: 1, 4: 1}, count)
