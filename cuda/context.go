@@ -191,7 +191,7 @@ func (c *Context) NewStream() (made *Context, err error) {
 // Close waits for the context's work and unloads them. The context of Open also closes its device, and the stream with it; one of
 // NewStream closes its stream, and waits for its work. The stream and the work of a context of NewContext, other modules, graphs,
 // and other contexts of the stream are not affected. Idempotent: a further call closes only resources that could not be closed
-// before, and waits for the first one. A function of vram.Events may call Close, as it may call that of the device. Errors: of the
+// before, and waits for the first one. A function of vram.Events may call Close, as it may call Device.Close. Errors: of the
 // resources, ErrModuleInUse while a graph has a kernel of Kernel, of a context of Open the errors of
 // vram.Device.Close, as an *vram.InUseError that lists buffers which were not freed, and of a context of NewStream the errors of
 // vram.Stream.Close.

@@ -157,7 +157,7 @@ func TestALookThatEndsItsGoroutine(t *testing.T) {
 	var look sync.WaitGroup
 	look.Go(func() {
 		r.peers.Largest()
-		assert.Fail(t, "the goroutine goes on")
+		assert.Fail(t, "the goroutine continues")
 	})
 	look.Wait()
 	r.peers.Largest()

@@ -248,7 +248,7 @@ func TestAWrongSumIsDisqualified(t *testing.T) {
 	}
 }
 
-// A variant that writes no results is found: it does not pass for one that has those of the variant before it.
+// A variant that writes no results is found: it does not pass with the results of the variant before it.
 func TestAVariantThatWritesNothingIsDisqualified(t *testing.T) {
 	stores := regexp.MustCompile(`(?m)^.*st\.global.*$`)
 	n := newNegation(t, kernel.WithTuning(small(kernel.Tuning{})), kernel.WithClock(times{faster: 100}.of),

@@ -55,7 +55,7 @@ func (m *Memory) Ways() (publish, await Way) {
 
 // Publish makes a fence after the work submitted to the context so far, and notifies the peer. With ByHost it waits for the
 // work first. After an error the peer was not notified. After an error of a capture that was not announced, the next Publish of
-// another context than that of the last fence waits for the work of that one. Errors: ErrNotLinked, ErrClosed, *PeerError,
+// another context than the last fence's waits for the work of that one. Errors: ErrNotLinked, ErrClosed, *PeerError,
 // cuda.ErrNotOpen, cuda.ErrForeign, cuda.ErrCapturing, vram.ErrClosed, and the driver's.
 func (m *Memory) Publish(c *cuda.Context) error {
 	l, err := m.linkTo()

@@ -36,7 +36,7 @@ func TestNoTextBreaksTheReader(t *testing.T) {
 	})
 }
 
-// Control characters other than those of white space are no text, except zeros at the end.
+// Control characters other than white space are no text, except zeros at the end.
 func TestControlCharactersAreNoText(t *testing.T) {
 	for b := range byte(' ') {
 		_, err := parse([]byte(".version 7.0" + string(rune(b)) + "\n.target sm_70"))

@@ -87,7 +87,7 @@ func TestFramesBeginWithTheProgram(t *testing.T) {
 	assert.False(t, site.Ours(runtime.Frame{Function: "github.com/go-vram/vram/streams.F", File: "x_test.go"}))
 }
 
-// All packages of the repository are the allocator's own, but those of its programs' modules. Calls of its tests are the program's.
+// All packages of the repository are the allocator's own, but the packages of its programs. Calls of its tests are the program's.
 func TestPackagesAreOurs(t *testing.T) {
 	const root = "../.."
 	programs, ours := map[string]int{}, map[string]int{} // packages by folder

@@ -381,7 +381,7 @@ func TestATenantMadeAgainCountsFromItsBeginning(t *testing.T) {
 			freeAll(t, b)
 		}
 	}
-	for _, uses := range []int{1, 3, 5} { // fewer than those of the first one, as many, and more
+	for _, uses := range []int{1, 3, 5} { // fewer than the first one has, as many, and more
 		first := h.tenant("guest", vram.Quota{})
 		use(first, 32*mib, 3)
 		before := h.Stats()

@@ -365,7 +365,7 @@ func TestLongRecords(t *testing.T) {
 	}
 }
 
-// The length of records is that of their own list, also after a longer list.
+// Records have the length of their own list's, also after a longer list.
 func TestRecordsAfterALongerList(t *testing.T) {
 	for _, long := range []bool{false, true} {
 		for count := range 5 {

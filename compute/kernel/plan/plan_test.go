@@ -232,7 +232,7 @@ func TestSharedPartsAreOneAndTheTextIsBounded(t *testing.T) {
 	assert.NotEqual(t, a.String(), b.String())
 }
 
-// An output that does not depend on the elements has a value for each of them, beside one that does.
+// An output that does not depend on the elements has a value for each of them, also where another output depends on them.
 func TestAConstantOutputHasAllElements(t *testing.T) {
 	x := expr.Input(0, tensor.Float32)
 	p := program(t, nil, x.Neg(), expr.Number(7))

@@ -56,7 +56,7 @@ func TestTransposedCopies(t *testing.T) {
 	}
 }
 
-// An input whose neighbours are those of any dimension but the last one is read by tiles, and right: other dimensions may lie between
+// An input whose neighbours are along any dimension but the last one is read by tiles, and right: other dimensions may lie between
 // the two, in either order.
 func TestTilesAcrossAnyDimension(t *testing.T) {
 	p := program(t, nil, expr.Input(0, tensor.Int32).Neg())

@@ -55,7 +55,7 @@ func TestMain(m *testing.M) {
 }
 
 // kept requires that the error of a kernel, which its text and the arguments of its launch name, is the one that testdata has: its
-// kind, its place, the access, the detail and the other place. Of random kernels testdata has those of the short form.
+// kind, its place, the access, the detail and the other place. Of random kernels testdata has the faults of the short form.
 func kept(t *testing.T, err error, kernel ...any) {
 	t.Helper()
 	key := fmt.Sprintf("%s %x", t.Name(), sha256.Sum256(fmt.Appendln(nil, kernel...)))[:len(t.Name())+13]
